@@ -1,5 +1,5 @@
 // One node of `_deaths.mjs`, in its own process, which can be killed: a complete gateway with a media core that reports
-// growing pulls. Reports each heartbeat.
+// growing pulls. Reports each heartbeat and, when asked, its CPU time.
 import { keepRecorded } from "../dist/publish/bytes/pulled-bytes.js";
 import { openPublishing } from "./_publishing.mjs";
 import { clock } from "./_webhook.mjs";
@@ -24,4 +24,9 @@ cluster.start({
   gone: (share) => publishing.takeOver("node_lost", share),
 });
 keepRecorded(publishing.keepPulledBytes, log);
+// Asked for its CPU time so far, ms.
+process.on("message", () => {
+  const { user, system } = process.cpuUsage();
+  process.send({ cpuMs: (user + system) / 1_000 });
+});
 process.send({ epoch: cluster.epoch });

@@ -25,7 +25,19 @@ const SETTLE_LIMIT_MS = 90_000;
 /** Times are taken slightly before the write that they belong to, ms. */
 const TOLERANCE_MS = 1_000;
 
-/** `faults`: their number, alternately kills and pauses. */
+/** `faults`: their number, alternately kills and pauses.
+ *  @type {(options: { nodes: number; names: number; publishes: number; faults: number }) => Promise<{
+ *    readonly allowed: number;
+ *    readonly denied: number;
+ *    readonly unanswered: number;
+ *    readonly ended: number;
+ *    readonly done: number;
+ *    readonly repeated: number;
+ *    readonly lost: number;
+ *    readonly wrong: readonly string[];
+ *    readonly twice: readonly string[];
+ *    readonly left: number;
+ *  }>} */
 export async function runOracle({ nodes, names, publishes, faults }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-oracle-"));
   const customer = await startRecordingCustomer();

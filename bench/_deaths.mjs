@@ -11,6 +11,19 @@ import { startRecordingCustomer } from "./_recording-customer.mjs";
 import { startSilentProxy } from "./_silent-proxy.mjs";
 import { certificate, clock, wait } from "./_webhook.mjs";
 
+/** @typedef {{
+ *    readonly told: number;
+ *    readonly events: number;
+ *    readonly recordedMs: number;
+ *    readonly endedMs: number;
+ *    readonly ends: readonly number[];
+ *    readonly beatMs: number;
+ *    readonly gapMs: number;
+ *    readonly lost: number;
+ *    readonly cpuMs: number;
+ *    readonly pulledBytes: number;
+ *  }} Death */
+
 const NODE = fileURLToPath(new URL("./_beating-node.mjs", import.meta.url));
 const ORGANISATIONS = 10;
 /** How long the ends are awaited, ms. */
@@ -18,7 +31,13 @@ const ENDS_LIMIT_MS = 60_000;
 /** How long beats are watched before the death, ms. */
 const BEFORE_MS = 8_000;
 
-/** `publishes` of the node that dies; `survivors`: the others; `pulls` of each; `delayMs` to the database. */
+/** `publishes` of the node that dies; `survivors`: the others; `pulls` of each; `delayMs` to the database.
+ *  @type {(of: {
+ *    readonly publishes: number;
+ *    readonly survivors: number;
+ *    readonly pulls: number;
+ *    readonly delayMs: number;
+ *  }) => Promise<Death>} */
 export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-deaths-"));
   const data = join(tmpdir(), `headgate-bench-postgres-${process.pid}`);
@@ -40,6 +59,7 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
       await addPublishes({ server, customer, first, count: pulls, epoch });
     }
     await wait(BEFORE_MS);
+    const cpuBefore = await cpuOf(others);
     dying.child.kill("SIGKILL");
     const [row] = await query(server.url, `select beat_at from node where epoch = ${dying.epoch}`);
     const told = () =>
@@ -53,6 +73,7 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
     const recordedMs = clock.now() - Number(row.beat_at);
     while (told() < publishes && clock.now() < limit) await wait(50);
     const endedMs = clock.now() - Number(row.beat_at);
+    const cpuMs = (await cpuOf(others)) - cpuBefore;
     await wait(BEFORE_MS); // what is repeated would arrive now
     const by = await query(server.url, "select epoch, count(*)::int as ends from outbox group by epoch order by epoch");
     return {
@@ -60,6 +81,7 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
       events: new Set([...customer.events.values()].flat().map(({ id }) => id)).size,
       recordedMs,
       endedMs,
+      cpuMs,
       ends: by.map(({ ends }) => ends),
       beatMs: Math.max(...others.flatMap(({ beats }) => beats.map(({ tookMs }) => tookMs))),
       gapMs: Math.max(...others.flatMap(({ beats }) => beats.slice(1).map(({ at }, to) => at - beats[to].at))),
@@ -75,6 +97,23 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
     rmSync(data, { recursive: true, force: true });
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** CPU time of these nodes so far, ms. */
+async function cpuOf(nodes) {
+  const times = nodes.map(({ child }) => {
+    const answer = new Promise((resolve) => {
+      const take = ({ cpuMs }) => {
+        if (cpuMs === undefined) return;
+        child.off("message", take);
+        resolve(cpuMs);
+      };
+      child.on("message", take);
+    });
+    child.send("cpu");
+    return answer;
+  });
+  return (await Promise.all(times)).reduce((sum, ms) => sum + ms, 0);
 }
 
 /** The tables, the organisations and their streams. */

@@ -1,11 +1,18 @@
 // The performance goals that a bench measures: how each is run, and the rows made of the blocks it prints.
 import { median } from "./_servers.mjs";
 
+/** @typedef {{
+ *    readonly id: string;
+ *    readonly run: readonly string[];
+ *    rowsOf(found: readonly object[]): string[][];
+ *  }} Goal */
+
 /** Rounds of `rtmp`, which measures every server twice in each, there and back. */
 const roundsOf = (blocks) => String(Math.ceil(blocks / 2));
 const SECONDS = "10";
 
-/** Each with the words of its run and what makes rows of its blocks: measure, ours, beside it, ratio, wanted. */
+/** Each with the words of its run and what makes rows of its blocks: measure, ours, beside it, ratio, wanted.
+ *  @type {(blocks: number, peers: readonly string[]) => Goal[]} */
 export function goals(blocks, peers) {
   return [
     {

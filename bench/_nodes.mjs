@@ -10,6 +10,18 @@ import { query, startPostgres } from "../tools/cluster/postgres.mjs";
 import { openPublishing, SNAPSHOT } from "./_publishing.mjs";
 import { clock, startCustomer, wait } from "./_webhook.mjs";
 
+/** @typedef {{
+ *    readonly statements: number;
+ *    readonly rows: number;
+ *    readonly walBytes: number;
+ *    readonly ms: number;
+ *  }} Cost */
+/** @typedef {{
+ *    readonly nodes: number;
+ *    readonly nodeRowBytes: number;
+ *    readonly costs: { readonly node: Cost; readonly start: Cost; readonly second: Cost; readonly end: Cost };
+ *  }} Measured */
+
 /** The default. */
 const UPDATE_S = 30;
 /** Publish requests in flight on each node. */
@@ -27,7 +39,13 @@ const TRACKS = {
   audio: { codec: "AAC", sampleRate: 48_000, channels: 2 },
 };
 
-/** The costs of a node-second without publishes (`node`), and of a publish's `start`, `second` and `end`. */
+/** The costs of a node-second without publishes (`node`), and of a publish's `start`, `second` and `end`.
+ *  @type {(options: {
+ *    nodes: number;
+ *    publishes: number;
+ *    seconds: number;
+ *    updateS?: number;
+ *  }) => Promise<Measured & { readonly busiest: readonly { readonly text: string; readonly calls: number }[] }>} */
 export async function measureNodes({ nodes, publishes, seconds, updateS = UPDATE_S }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-nodes-"));
   const forget = () => rmSync(folder, { recursive: true, force: true });
@@ -168,7 +186,10 @@ async function asked(url) {
   return { statements: rows, sum };
 }
 
-/** What `streams` publishes on `nodes` nodes, each lasting `lastingS` seconds, cost per second. */
+/** What `streams` publishes on `nodes` nodes, each lasting `lastingS` seconds, cost per second.
+ *  @type {(measured: Measured, at: { nodes: number; streams: number; lastingS: number }) => Readonly<
+ *    Record<"statements" | "rows" | "nodeRows" | "nodeRowBytes" | "walBytes" | "cores" | "connections", number>
+ *  >} */
 export function extrapolate({ nodes: measured, nodeRowBytes, costs }, { nodes, streams, lastingS }) {
   const { node, start, second, end } = costs;
   const perSecond = (what) => nodes * node[what] + streams * (second[what] + (start[what] + end[what]) / lastingS);

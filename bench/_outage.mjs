@@ -13,6 +13,15 @@ const RAMP_WINDOWS = 1;
 /** All must be delivered by then, ms. */
 const LIMIT_MS = 300_000;
 
+/** @type {(organisations: number, events: number) => Promise<{
+ *    alone: number[];
+ *    beside: number[];
+ *    denied: number;
+ *    left: number;
+ *    seconds: number;
+ *    best: number;
+ *    worst: number;
+ *  }>} */
 export async function outage(organisations, events) {
   const good = await startCustomer("ok");
   const gateway = await openPublishing();

@@ -22,7 +22,7 @@ export function idleSeconds(core) {
   const line = readFileSync("/proc/stat", "utf8")
     .split("\n")
     .find((text) => text.startsWith(`cpu${core} `));
-  // user, nice, system, idle, iowait, irq, softirq, steal (proc_stat 5); a wait for io_uring counts as iowait.
+  // user, nice, system, idle, iowait, irq, softirq, steal (proc_stat 5).
   const [, , , idle, iowait, , , steal] = line.split(" ").slice(1).map(Number);
   return (idle + iowait + steal) / TICKS_PER_SECOND;
 }

@@ -18,7 +18,16 @@ const DEADLINE_MS = 30_000;
 const KEPT = { publishes: 90, audit: 90, deliveries: 30, denied: 7 };
 const NOTHING = { publishes: 0, audit: 0, deliveries: 0, denied: 0 };
 
-/** `databaseUrl`: null for the embedded store, else an empty database, which is emptied again. */
+/** `databaseUrl`: null for the embedded store, else an empty database, which is emptied again.
+ *  @type {(options: {
+ *    rows: number;
+ *    seconds?: number;
+ *    rounds?: number;
+ *    databaseUrl?: string | null;
+ *  }) => Promise<{
+ *    kinds: { kind: string; rows: number; slowest: number; statements: number; alone: number[]; beside: number[] }[];
+ *    denied: number;
+ *  }>} */
 export async function pruning({ rows, seconds = 8, rounds = 1, databaseUrl = null }) {
   if (databaseUrl !== null) await requireEmpty(databaseUrl);
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-"));

@@ -2,7 +2,15 @@
 // machine loses power or a firewall forgets its connections.
 import { connect, createServer } from "node:net";
 
-/** `socket`: path of the server's socket; `delayMs`: of each packet from the client. */
+/** @typedef {{
+ *    readonly port: number;
+ *    silence(): void;
+ *    forget(): void;
+ *    close(): void;
+ *  }} SilentProxy */
+
+/** `socket`: path of the server's socket; `delayMs`: of each packet from the client.
+ *  @type {(socket: string, delayMs?: number) => Promise<SilentProxy>} */
 export async function startSilentProxy(socket, delayMs = 0) {
   const sockets = new Set();
   let silentUpTo = -1;

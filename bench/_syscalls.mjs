@@ -4,8 +4,7 @@ import { once } from "node:events";
 
 const READS = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
 const WRITES = ["write", "writev", "sendto", "sendmsg", "sendmmsg"];
-/** With io_uring one call reads, writes and waits. */
-const WAITS = ["epoll_wait", "epoll_pwait", "io_uring_enter"];
+const WAITS = ["epoll_wait", "epoll_pwait"];
 const SLEEPS = ["nanosleep", "clock_nanosleep"];
 const event = (name) => `syscalls:sys_enter_${name}`;
 

@@ -21,6 +21,7 @@ function fails(call) {
   return ["reset", 500, 503, 429, 302][Math.floor(Math.random() * 5)];
 }
 
+/** @type {(count?: number) => Promise<{ accepted: number; done: number; repeated: number; wrong: string[]; failures: number }>} */
 export async function durability(count = 1_000) {
   let skipped = 0;
   const passing = { now: () => clock.now() + skipped };

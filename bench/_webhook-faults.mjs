@@ -12,15 +12,19 @@ import { endingWithUs } from "./_ending.mjs";
 import { openPublishing } from "./_publishing.mjs";
 import { certificate, percentile } from "./_webhook.mjs";
 
-/** Deadline of a decision, and its allowed excess, ms. */
+/** Deadline of a decision, and its allowed excess, ms.
+ *  @type {number} */
 export const DEADLINE_MS = 1_000;
+/** @type {number} */
 export const SLACK_MS = 100;
 const TOGETHER = 20;
 const LAG_GOAL_MS = 20;
+/** @type {number} */
 export const GROWTH_GOAL_MB = 10;
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc");
 
+/** @type {(times?: number) => Promise<Record<string, { admitted: number; slowest: number; lagMs: number; stallMs: number; grown: number }>>} */
 export async function faults(times = 200) {
   const endpoints = await startFaults(certificate);
   const gateway = await openPublishing({ deadlineMs: DEADLINE_MS });

@@ -8,7 +8,8 @@ import { percentile, startCustomer, wait } from "./_webhook.mjs";
 const A_STREAMS = 2_000;
 const B_STREAMS = 400;
 /** `ofA` and `ofB`: publishes per second; `secondsOfA`: how long A's go on; `aheadMs`: B's begin this much later than
- *  A's, and end this much before the end of the block. */
+ *  A's, and end this much before the end of the block.
+ *  @type {(seconds?: number, rounds?: number, load?: { ofA?: number; ofB?: number; secondsOfA?: number; aheadMs?: number }) => Promise<{ ratio: number; alone: number[]; beside: number[] }>} */
 export async function isolation(
   seconds = 8,
   rounds = 6,

@@ -15,6 +15,7 @@ const API_KEY = `kills-${"k".repeat(30)}`;
 const STREAMS = 3;
 const LIVE_LIMIT_MS = 30_000;
 
+/** @type {(count?: number) => Promise<{ publishes: number; done: number; wrong: string[]; settingsLost: number; readyMs: number[] }>} */
 export async function kills(count = 100) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-kills-"));
   writeFileSync(join(folder, "ca.pem"), certificate.cert);

@@ -24,7 +24,8 @@ const AHEAD_MS = 500;
 const BLOCKS = ["alone", "healthy", "hanging", "hanging", "healthy", "alone"];
 
 /** `apart`: the gateway has one core; the customers, which in reality are on other machines, have the other.
- *  */
+ *
+ *  @type {(seconds?: number, rounds?: number, organisations?: number, hanging?: number, apart?: boolean) => Promise<{ wrong: number; alone: number[]; healthy: number[]; hanging: number[] }>} */
 export async function tenants(
   seconds = 8,
   rounds = 6,

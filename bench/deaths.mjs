@@ -15,7 +15,7 @@ export async function bench(words) {
   const [publishes, survivors, pulls, delayMs] = ["publishes", "survivors", "pulls", "delay"].map((name) =>
     Number(values[name]),
   );
-  const { told, recordedMs, endedMs, ends, beatMs, gapMs, lost } = await measureDeath({
+  const { told, recordedMs, endedMs, cpuMs, ends, beatMs, gapMs, lost } = await measureDeath({
     publishes,
     survivors,
     pulls,
@@ -25,6 +25,7 @@ export async function bench(words) {
   console.log(`ends told: ${told} of ${publishes}; by node: ${ends.join(", ")}; others declared dead: ${lost}`);
   line("all ends in the store after the last sign of life", recordedMs, ENDED_LIMIT_MS);
   line("all ends told after the last sign of life", endedMs, ENDED_LIMIT_MS);
+  console.log(`CPU time of the others, from the death on: ${(cpuMs / publishes).toFixed(2)} ms per end`);
   line("longest heartbeat of the others", beatMs, BEAT_LIMIT_MS);
   line("longest time between two heartbeats", gapMs, GAP_LIMIT_MS);
   const isKept = endedMs <= ENDED_LIMIT_MS && beatMs <= BEAT_LIMIT_MS && gapMs <= GAP_LIMIT_MS;

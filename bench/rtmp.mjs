@@ -1,10 +1,9 @@
 // CPU per stream for RTMP in → push out: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS] [--clip x264]
-// [--chunk 4096] [--players COUNT] [--uring] [--against DIR]`. Compares Headgate with nginx-rtmp and with a
+// [--chunk 4096] [--players COUNT] [--against DIR]`. Compares Headgate with nginx-rtmp and with a
 // relay that knows no protocol and copies bytes as they arrive, once for each picture, or promptly in turns as
 // Headgate does; or with another built checkout. Publishers send a clip at random phases. Each round runs the
 // blocks there and back; each block's ledger must be exact, or the run has failed. With players nothing is
-// pushed: this many play each stream, nginx-rtmp is measured too, and the CPU time is per player. With `--uring`
-// only the relays are measured, those on io_uring and those on epoll. For each block it also reports how long
+// pushed: this many play each stream, nginx-rtmp is measured too, and the CPU time is per player. For each block it also reports how long
 // each core was busy, which includes work of the kernel that is not accounted to the server.
 import { execFileSync } from "node:child_process";
 import { parseArgs } from "node:util";
@@ -17,7 +16,6 @@ import {
   freePort,
   generatorFault,
   LOAD_CORE,
-  median,
   runLoad,
   SERVER_CORE,
   startHeadgate,
@@ -28,12 +26,6 @@ import { countSyscalls } from "./_syscalls.mjs";
 
 /** A run for the counts alone, s: counting costs the server time. */
 const COUNTED_S = "5";
-/** Each relay on io_uring, and its counterpart on epoll. */
-const URING_RELAYS = [
-  ["uring-at-once", "at-once"],
-  ["uring-each-40-ms-in-turns", "each-40-ms-in-turns"],
-  ["uring-zero-copy-each-40-ms-in-turns", "each-40-ms-in-turns"],
-];
 
 export async function bench(words) {
   const { against, rest } = readAgainst(words);
@@ -43,7 +35,6 @@ export async function bench(words) {
       clip: { type: "string", default: "x264" },
       chunk: { type: "string", default: "4096" },
       players: { type: "string" },
-      uring: { type: "boolean", default: false },
     },
     allowPositionals: true,
   });
@@ -87,16 +78,7 @@ export async function bench(words) {
 }
 
 /** The servers, and the names of those that are compared. */
-async function startServers({ players, uring }, { against, sinkPort, streams }) {
-  if (uring) {
-    const kinds = [...new Set(["each-40-ms", ...URING_RELAYS.flat()])];
-    const relays = await Promise.all(kinds.map((kind) => startRelay(sinkPort, kind)));
-    const servers = relays.filter((relay) => relay !== null);
-    const pairs = [...URING_RELAYS, ["each-40-ms-in-turns", "each-40-ms"]].map((pair) =>
-      pair.map((kind) => `relay ${kind}`),
-    );
-    return { servers, pairs: pairs.filter(([ours]) => servers.some(({ name }) => name === ours)) };
-  }
+async function startServers({ players }, { against, sinkPort, streams }) {
   const push = players === undefined;
   const servers = [await startHeadgate(sinkPort, streams, { push })];
   if (against === null) {
@@ -152,7 +134,7 @@ async function count(server, load) {
   return Object.fromEntries(Object.entries(calls).map(perStream));
 }
 
-function report(blocks, counts, { streams, clip, chunk, players, uring }, pairs) {
+function report(blocks, counts, { streams, clip, chunk, players }, pairs) {
   const unit = players === undefined ? "stream-second" : "player-second";
   const many = players === undefined ? "" : `, ${players} players each`;
   console.log(
@@ -161,17 +143,6 @@ function report(blocks, counts, { streams, clip, chunk, players, uring }, pairs)
   const ofServer = (name, member) => blocks.filter(({ server }) => server === name).map((block) => block[member]);
   const costs = (name) => ({ name, costs: ofServer(name, "cpu_ms_per_stream_second") });
   for (const [ours, other] of pairs) console.log(resultOf(costs(ours), costs(other)));
-  if (uring) {
-    console.log(`\nBusy time of the cores per ${unit}, ms, medians`);
-    const middle = (name, member) => Number(median(ofServer(name, member)).toFixed(3));
-    const names = [...new Set(blocks.map(({ server }) => server))];
-    const rowOf = (server) => ({
-      server,
-      server_core: middle(server, "core_ms"),
-      load_core: middle(server, "load_core_ms"),
-    });
-    console.table(names.map(rowOf));
-  }
   if (counts.length > 0) console.log(`\nSystem calls per ${unit}`);
   console.table(counts);
   const noisy = blocks.filter(({ noise }) => noise !== null).length;

@@ -143,7 +143,8 @@ const READ_FIRST =
   /^ts\/(cli\/(main|verbs|command-flags|words|flags|commit|exit-code)|config|errors|settings|text\/\w+)\.ts$/;
 const NO_HONO = new Set(["publish", "organisation", "token", "store", "media"]);
 
-/** Every violation in the tree at `root`, as `path: what`. */
+/** Every violation in the tree at `root`, as `path: what`.
+ *  @type {(root: string) => readonly string[]} */
 export function violations(root) {
   const files = (folder, wanted) =>
     [...filesBelow(join(root, folder), wanted)].map((path) => ({

@@ -30,7 +30,7 @@ export class BuildError extends Error {}
 export function build() {
   requireVersion("Node", process.versions.node, NODE_AT_LEAST, "https://nodejs.org or your package manager");
   // Commands that have nothing to build do not wait for the lock.
-  const parts = [packages, addon, gateway, webcaster, broadcastPage, dashboard, guideDiagrams];
+  const parts = [packages, addon, gateway, webcaster, broadcastPage, dashboard, guidePages];
   if (parts.every(isBuilt)) return;
   withLock(join(root, ".build"), () => parts.forEach(provide));
 }
@@ -121,11 +121,11 @@ const dashboard = bundle("dashboard", {
   words: ["dashboard-pages.mjs"],
 });
 
-/** The diagrams of the pages below /docs/guide. */
-const guideDiagrams = bundle("guide", {
-  name: "diagrams of the guide",
-  sources: ["docs"],
-  words: ["guide-diagrams.mjs"],
+/** The pages below /docs/guide. */
+const guidePages = bundle("guide", {
+  name: "guide",
+  sources: ["docs", "SECURITY.md", "scripts/guide-markdown.mjs"],
+  words: ["guide-pages.mjs"],
 });
 
 /** A bundle for browsers that a script makes in a folder of dist. */

@@ -32,7 +32,8 @@ const event = await verify(request.headers, await request.arrayBuffer(), "whsec_
 \`isHeadgateError(error, "unknown_stream")\`. A request that gets no answer, or 429 or 503, is sent again twice (\`retries\`); a POST carries an \`Idempotency-Key\`, so that it is done once.
 `;
 
-/** Makes the package in `folder` and returns the path of its .tgz. */
+/** Makes the package in `folder` and returns the path of its .tgz.
+ *  @type {(folder: string) => string} */
 export function packClient(folder) {
   const sources = join(root, "ts", "client");
   const built = join(folder, NAME);
@@ -71,7 +72,8 @@ function bringLibrary(built) {
   }
 }
 
-/** Runs `npm pack`, which contacts no registry. Returns the paths of the .tgz files. */
+/** Runs `npm pack`, which contacts no registry. Returns the paths of the .tgz files.
+ *  @type {(packageFolders: readonly string[], into: string) => string[]} */
 export function pack(packageFolders, into) {
   const folders = packageFolders.map((folder) => resolve(folder));
   const words = ["pack", ...folders, "--pack-destination", into, "--ignore-scripts", "--silent"];

@@ -1,8 +1,14 @@
 // Writes what is generated from the routes, the error codes and the settings: ts/client/paths.d.ts, the types of the client
-// (from OpenAPI 3.1), ts/client/error-codes.ts, and the tables in docs/management.md and docs/settings.md. `node
-// scripts/client-types.mjs [--check]`: with --check it only reports whether the files are current.
+// (from OpenAPI 3.1), ts/client/error-codes.ts, the tables in docs/management.md and docs/settings.md, and what callers rely
+// on, test/fixtures/api-contract.txt, to which it only adds. `node scripts/client-types.mjs [--check]`: with --check it only
+// reports whether the files are current.
+//
+// openapi-typescript asks for TypeScript 5 and also runs with 6, the last with an API for programs: package.json overrides
+// what it asks for.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import openapiTypes, { astToString } from "openapi-typescript";
+import { contractLines, contractOf, contractText } from "./api-contract.mjs";
 import { buildGateway, root } from "./build.mjs";
 import { settingsAsMarkdown } from "./settings-table.mjs";
 
@@ -12,8 +18,14 @@ const built = async (file) => await import(new URL(`../dist/${file}`, import.met
 const { apiDocument } = await built("app.js");
 const { codesAsMarkdown, codesOf } = await built("http/error-codes.js");
 const { SETTINGS } = await built("settings.js");
+const CONTRACT = "test/fixtures/api-contract.txt";
+const contract = new Set([
+  ...contractLines(readFileSync(join(root, CONTRACT), "utf8")),
+  ...contractOf(apiDocument("0")),
+]);
 const files = {
-  "ts/client/paths.d.ts": HEAD + typesOf(apiDocument("0")),
+  "ts/client/paths.d.ts": HEAD + astToString(await openapiTypes(apiDocument("0"))),
+  [CONTRACT]: contractText([...contract].sort()),
   "ts/client/error-codes.ts": HEAD + namesOf("MANAGEMENT_ERRORS", "management") + namesOf("TOKEN_ERRORS", "token"),
   ...withTable("docs/management.md", "error codes", codesAsMarkdown()),
   ...withTable("docs/settings.md", "settings", settingsAsMarkdown(SETTINGS)),
@@ -43,106 +55,4 @@ function withTable(page, name, table) {
   const tail = rest.split(after)[1];
   if (tail === undefined) throw new Error(`${page} has no place for the ${name}`);
   return { [page]: `${head}${before}\n${table}\n\n${after}${tail}` };
-}
-
-/** The document as the two interfaces that openapi-fetch takes. */
-function typesOf({ paths, components }) {
-  const schemas = Object.entries(components.schemas).map(([name, schema]) => `    ${name}: ${typeOf(schema, 4)};`);
-  const addresses = Object.entries(paths).map(([path, methods]) => {
-    const operations = Object.entries(methods).map(([method, said]) => `    ${method}: ${operationOf(said)};`);
-    return `  "${path}": {\n${operations.join("\n")}\n  };`;
-  });
-  return `
-export interface components {
-  schemas: {
-${schemas.join("\n")}
-  };
-}
-
-export interface paths {
-${addresses.join("\n")}
-}
-`;
-}
-
-function operationOf({ parameters = [], requestBody, responses }) {
-  const places = ["query", "path", "header"].flatMap((place) => {
-    const here = parameters.filter((parameter) => parameter.in === place);
-    if (here.length === 0) return [];
-    const members = here.map(({ name, required, schema, description }) =>
-      member(name, schema, required, description, 10),
-    );
-    const optional = here.some(({ required }) => required) ? "" : "?";
-    return [`        ${place}${optional}: {\n${members.join("\n")}\n        };`];
-  });
-  const parts = [places.length === 0 ? "      parameters: {};" : `      parameters: {\n${places.join("\n")}\n      };`];
-  if (requestBody) {
-    parts.push(`      requestBody${requestBody.required ? "" : "?"}: { content: ${contentOf(requestBody.content)} };`);
-  }
-  const answers = Object.entries(responses).map(([status, { content }]) => {
-    return `        ${status}: { content: ${content ? contentOf(content) : "never"} };`;
-  });
-  parts.push(`      responses: {\n${answers.join("\n")}\n      };`);
-  return `{\n${parts.join("\n")}\n    }`;
-}
-
-function contentOf(content) {
-  return `{ ${Object.entries(content)
-    .map(([type, { schema }]) => `"${type}": ${typeOf(schema, 8)}`)
-    .join("; ")} }`;
-}
-
-function member(name, schema, required, description, indent) {
-  const space = " ".repeat(indent);
-  const told = description ?? schema.description;
-  const comment = told ? `${space}/** ${told.replaceAll("*/", "* /")} */\n` : "";
-  const key = /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name);
-  return `${comment}${space}${key}${required ? "" : "?"}: ${typeOf(schema, indent)};`;
-}
-
-/** A JSON schema as a TypeScript type. */
-function typeOf(schema, indent) {
-  if (schema.$ref) return `components["schemas"]["${schema.$ref.split("/").at(-1)}"]`;
-  if ("const" in schema) return JSON.stringify(schema.const);
-  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
-  for (const [word, sign] of [
-    ["anyOf", " | "],
-    ["oneOf", " | "],
-    ["allOf", " & "],
-  ]) {
-    if (schema[word]) return `(${schema[word].map((each) => typeOf(each, indent)).join(sign)})`;
-  }
-  if (Array.isArray(schema.type)) {
-    return `(${schema.type.map((type) => typeOf({ ...schema, type }, indent)).join(" | ")})`;
-  }
-  switch (schema.type) {
-    case "string":
-      return "string";
-    case "integer":
-    case "number":
-      return "number";
-    case "boolean":
-      return "boolean";
-    case "null":
-      return "null";
-    case "array":
-      return `${typeOf(schema.items ?? {}, indent)}[]`.replace(/^([^()[\]{}]* \| .*)\[\]$/s, "($1)[]");
-    case "object":
-      return objectOf(schema, indent);
-    default:
-      return "unknown";
-  }
-}
-
-function objectOf({ properties = {}, required = [], additionalProperties }, indent) {
-  const inner = indent + 2;
-  const members = Object.entries(properties).map(([name, schema]) => {
-    return member(name, schema, required.includes(name), undefined, inner);
-  });
-  const rest = additionalProperties ? (additionalProperties === true ? {} : additionalProperties) : null;
-  if (rest) {
-    if (members.length === 0) return `Record<string, ${typeOf(rest, indent)}>`;
-    members.push(`${" ".repeat(inner)}[member: string]: unknown;`);
-  }
-  return members.length === 0 ? "Record<string, never>" : `{\n${members.join("\n")}\n${" ".repeat(indent)}}`;
 }

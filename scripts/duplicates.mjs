@@ -5,7 +5,8 @@ import { join, relative } from "node:path";
 /** Number of lines, not counting blank lines, comments, imports and lone brackets. */
 const RUN_LIMIT = 10;
 
-/** Each repetition as `a.ts:10 repeats b.ts:20`. */
+/** Each repetition as `a.ts:10 repeats b.ts:20`.
+ *  @type {(root: string) => readonly string[]} */
 export function repetitions(root) {
   const seen = new Map();
   const complaints = [];

@@ -23,8 +23,16 @@ const PATHS = [
   ...Object.entries({
     aac_frame_of_stereo: "a frame of 1024 samples",
     aac_frame_of_mono: "a frame of 1024 samples",
+    aac_frame_of_equal_channels: "a frame of 1024 samples",
+    aac_frame_of_silence: "a frame of 1024 samples",
     aac_encoder: "an encoder made",
   }).map(([path, unit]) => ({ path, program: "headgate_aac", test: `instruction_tests::${path}`, unit })),
+  ...["aac_of_a_stereo_packet", "aac_of_a_mono_packet"].map((path) => ({
+    path,
+    program: "headgate_transcode",
+    test: `tests::instructions::${path}`,
+    unit: "a packet of 20 ms",
+  })),
 ];
 const RECORD = join(root, "scripts/instructions.json");
 

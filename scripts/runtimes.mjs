@@ -69,7 +69,8 @@ const RUNTIMES = {
   },
 };
 
-/** Their names, in the order in which they are tested. */
+/** Their names, in the order in which they are tested.
+ *  @type {readonly string[]} */
 export const RUNTIME_NAMES = Object.keys(RUNTIMES);
 
 /** Provides a runtime.

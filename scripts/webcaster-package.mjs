@@ -43,7 +43,8 @@ Without a bundler: \`<script src="https://headgate.example/sdk/${SCRIPT}"></scri
 Settings, states, errors and the web token: docs/broadcasting.md of Headgate.
 `;
 
-/** Writes both bundles, minified, into `folder`. */
+/** Writes both bundles, minified, into `folder`.
+ *  @type {(folder: string) => Promise<void>} */
 export async function bundleWebcaster(folder) {
   const { build } = await import("rolldown");
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -67,7 +68,8 @@ export async function bundleWebcaster(folder) {
   await bundle(V5_SCRIPT, { format: "iife", name: V5_GLOBAL }, v5);
 }
 
-/** Makes the package in `folder` and returns the path of its .tgz. */
+/** Makes the package in `folder` and returns the path of its .tgz.
+ *  @type {(folder: string) => Promise<string>} */
 export async function packWebcaster(folder) {
   const sources = join(root, "ts", "webcaster");
   const built = join(folder, NAME);

@@ -1,18 +1,19 @@
 // `node tools/dashboard-screenshots.mjs FOLDER [PAGE …]`: a screenshot of every page of the dashboard, in both colour
-// schemes, on a desktop (1280) and a phone (360), from a real service with a customer, streams, people and a history.
+// schemes, on a desktop (1440x900) and a phone (390x844), from a real service with a customer, streams, people and a history.
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import Database from "libsql";
 import { chromium } from "playwright-core";
+import { PNG } from "pngjs";
 import { build } from "../scripts/build.mjs";
 import { SHOTS } from "./dashboard-shots.mjs";
 import { startLocalService } from "./local-service.mjs";
 
 const CHROMIUM = "/usr/bin/chromium";
 const PASSWORD = "correct horse battery staple";
-const SIZES = { desktop: { width: 1280, height: 860 }, phone: { width: 360, height: 740 } };
+const SIZES = { desktop: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
 
 const [folder, ...wanted] = process.argv.slice(2);
 if (folder === undefined) {
@@ -107,11 +108,24 @@ function rememberUsage(organisation, streams) {
   store.close();
 }
 
+/** A disc on nothing, as many logos are. */
+function logo() {
+  const png = new PNG({ width: 240, height: 80 });
+  for (let at = 0; at < 240 * 80; at += 1) {
+    const [x, y] = [at % 240, Math.floor(at / 240)];
+    const isInside = Math.hypot(x - 40, y - 40) < 38 || (x > 90 && y > 30 && y < 50);
+    png.data.set(isInside ? [200, 40, 60, 255] : [0, 0, 0, 0], at * 4);
+  }
+  return PNG.sync.write(png);
+}
+
 /** Creates a history, so that no page is empty: what the pages of SHOTS look up by name. */
 async function furnish() {
   const { call, rtmp, encoders } = service;
   await call("PUT", "/organisation/webhook", { webhook: customer.url });
   await call("POST", "/organisation/webhook/secret");
+  await call("PUT", "/organisation/webhook/copies", { webhook: `${customer.url}&copies=1`, events: "all" });
+  await call("PUT", "/organisation/logo", { png: logo().toString("base64") });
   for (const [email, role] of [
     ["ada@customer.example", "administrator"],
     ["ben@customer.example", "user"],
@@ -135,6 +149,11 @@ async function furnish() {
   }
   const [, second] = await call("GET", `/stream/${streams[0].id}/upstream`);
   await call("PUT", `/stream/${streams[0].id}/upstream/${second.id}/pause`);
+  await call("POST", `/stream/${streams[0].id}/play-token`);
+  await call("POST", "/webcaster", {
+    streamname: `${streams[1].ingest.rtmp.streamname}?passcode=s3cret`,
+    ingesturl: rtmp,
+  });
   const publish = (stream, passcode) => {
     const address = `${rtmp}/${stream.ingest.rtmp.streamname}?passcode=${passcode}`;
     const source = "testsrc2=size=640x360:rate=25";

@@ -95,7 +95,7 @@ export const SHOTS = [
   {
     name: "question",
     path: "/dashboard/webhook",
-    act: async (page) => await page.getByRole("button", { name: "Remove" }).click(),
+    act: async (page) => await page.getByRole("button", { name: "Remove the webhook" }).click(),
   },
   {
     name: "webhook-test",

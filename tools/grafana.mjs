@@ -210,7 +210,8 @@ const ROWS = [
   ],
 ];
 
-/** The dashboard as Grafana imports it. */
+/** The dashboard as Grafana imports it.
+ *  @type {() => object} */
 export function dashboard() {
   let id = 0;
   let y = 0;
@@ -278,7 +279,8 @@ function nodes() {
   };
 }
 
-/** The file's content. */
+/** The file's content.
+ *  @type {() => string} */
 export const text = () => `${JSON.stringify(dashboard(), null, 2)}\n`;
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -30,6 +30,12 @@ import { archiveOf, ownTarget, TARGETS, targetsOf } from "./release/targets.mjs"
 import { tryRelease } from "./release/try.mjs";
 import { crossBuild } from "./release/zig.mjs";
 
+/** @typedef {{
+ *    readonly name: string;
+ *    readonly contents: readonly { readonly name: string; readonly bytes: number }[];
+ *    readonly archive: string;
+ *  }} ReleasedPackage */
+
 const HELP = `npm run release [-- OPTIONS]
 
 Makes what is published, in dist/release: the service for each platform with everything that it needs, the clients, the

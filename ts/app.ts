@@ -244,8 +244,8 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.route("/", tokenRoutes({ ...deps, ...access }));
   app.route("/", tokenListRoutes({ ...deps, ...access }));
   app.route("/", jwksRoutes({ ...deps, ...access }));
-  const place = deps.elsewhere ? { placement: placement(deps.elsewhere, clientAddress) } : {};
-  app.route("/", whipRoutes({ ...deps, ...place, clientAddress }));
+  const passing = deps.elsewhere ? { placement: placement(deps.elsewhere, clientAddress) } : {};
+  app.route("/", whipRoutes({ ...deps, ...passing, clientAddress }));
   app.route("/", whipSessionRoutes({ ...deps, forward, clientAddress }));
   app.route("/", v5Routes({ ...deps, authorise, clientAddress }));
   app.route("/", sdkRoutes({ ...deps, ...access }));

@@ -48,7 +48,7 @@ export async function serve(config: Config, terminal: Terminal, command: readonl
   } catch (error) {
     await stopAll(beginning.started);
     if (!(error instanceof StoreFailed)) throw error;
-    const place = config.databaseUrl === null ? `the store in ${config.dataDir}` : "the database";
-    throw new StoreUnavailable(`cannot use ${place}: ${error.message}`, { cause: error });
+    const where = config.databaseUrl === null ? `the store in ${config.dataDir}` : "the database";
+    throw new StoreUnavailable(`cannot use ${where}: ${error.message}`, { cause: error });
   }
 }

@@ -4,6 +4,7 @@ import {
   type MediaOptions as CoreOptions,
   type MediaCore,
   type MediaEvent,
+  type OfferRead,
   ownOffer,
   type PublishSnapshot,
   parseOffer,
@@ -24,6 +25,9 @@ import type { WorkerMedia } from "./media/workers.ts";
 import { reasonOf } from "./reason.ts";
 
 export type {
+  MediaSummary,
+  OfferRead,
+  OfferSummary,
   PlayerStatus,
   PublishTracks,
   SdpRefused,
@@ -59,15 +63,13 @@ export interface WhipPublish extends Omit<WhipOptions, "hold"> {
   readonly hold?: Hold;
 }
 
-export type ParsedOffer = ReturnType<typeof parseOffer>;
-
 /** The WHIP functions of the media core. */
 export interface WhipMedia
   extends Pick<
     MediaCore,
     "answerWhip" | "patchWhip" | "sendWhipData" | "limitWhipBitrate" | "isWhipConnected" | "whipDiagnostics"
   > {
-  parseOffer(offer: string): ParsedOffer;
+  parseOffer(offer: string): OfferRead;
   ownOffer: typeof ownOffer;
   refuseFragment: typeof refuseFragment;
   /** Opens a WHIP publish; returns the answer, or our offer. A `PublishEnded` always follows, even if it throws. */
@@ -121,7 +123,7 @@ export interface Media
 
 /** True when the core loads and refuses an empty offer: a self-test before a start. */
 export function refusesEmptyOffer(): boolean {
-  return parseOffer("").outcome === "refused";
+  return parseOffer("").result.outcome === "refused";
 }
 
 /** Starts the media core. `handle` gets every event, in order, on the JavaScript thread; its exceptions go to `failed`.

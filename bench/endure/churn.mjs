@@ -19,6 +19,7 @@ const GROWTH_LIMIT_MB = 20;
 /** V8 releases the memory of a burst only after a while. */
 const SETTLE_MS = 30_000;
 
+/** @type {(share: number) => Promise<{ figures: object; faults: string[] }>} */
 export async function endure(share) {
   const publishes = Math.max(60, Math.round(PUBLISHES * share));
   const server = await startService(Math.min(NAMES, publishes));

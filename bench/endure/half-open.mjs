@@ -9,6 +9,7 @@ const PER_SECOND = 160;
 /** How long the last peer is watched, and how long before the first one the streams begin. */
 const MARGIN_S = 25;
 
+/** @type {(share: number) => Promise<{ figures: object; faults: string[] }>} */
 export async function endure(share) {
   const peers = Math.max(60, Math.round(PEERS * share));
   const honest = Math.max(4, Math.round(HONEST * Math.min(1, share * 10)));

@@ -8,6 +8,7 @@ const HONEST = 20;
 /** Rate of the generator that leaves the honest streams enough of their core. */
 const PER_SECOND = 10_000;
 
+/** @type {(share: number) => Promise<{ figures: object; faults: string[] }>} */
 export async function endure(share) {
   const honest = Math.max(4, Math.round(HONEST * Math.min(1, share * 10)));
   const seconds = Math.max(5, Math.round((PACKETS * share) / PER_SECOND));

@@ -20,6 +20,7 @@ const SHORT_SLACK = 3;
 /** From the last packet of a publisher to its end, s. */
 const END_LIMIT_S = 35;
 
+/** @type {(share: number) => Promise<{ figures: object; faults: string[] }>} */
 export async function endure(share) {
   const atOnce = Math.max(4, Math.round(AT_ONCE * Math.min(1, share * 4)));
   const rounds = Math.max(1, Math.round((TRIALS * share) / atOnce));

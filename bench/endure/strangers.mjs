@@ -8,6 +8,7 @@ const AT_ONCE = 20;
 /** Minimum of set-ups a second, each with a second of media; the attack lasts as long. */
 const PER_SECOND = 10;
 
+/** @type {(share: number) => Promise<{ figures: object; faults: string[] }>} */
 export async function endure(share) {
   const handshakes = Math.max(20, Math.round(HANDSHAKES * share));
   const server = await startService(handshakes + 1);

@@ -20,6 +20,7 @@ const SOON_BACK_LIMIT_S = 12;
 const QUEUE_MB = 4;
 const SLACK_MB = 40;
 
+/** @type {(share: number) => Promise<{ figures: object; faults: string[] }>} */
 export async function endure(share) {
   const kinds = share < 0.05 ? ["reset", "stopsReading"] : FAULTS;
   const seconds = Math.max(8, Math.round(SECONDS * share));

@@ -51,7 +51,7 @@ test("help lists every verb and the exit codes", async () => {
   const { code, out } = await headgate(["--help"]);
   expect(code).toBe(0);
   const verbs =
-    "serve demo init doctor config organisation user keys stream token webhook settings usage audit api sessions upstreams nodes backup restore store openapi";
+    "serve demo init doctor config organisation user keys stream token webhook settings logo usage audit api sessions upstreams nodes backup restore store openapi";
   for (const verb of verbs.split(" ")) expect(out).toMatch(new RegExp(`^ +${verb} `, "m"));
   expect(out).toContain("4 the store cannot be opened");
   expect(await headgate(["help"])).toEqual({ code: 0, out, err: "" });

@@ -331,6 +331,11 @@ describe("the machine", () => {
       });
       const apart = { HEADGATE_HTTP_HOST: "127.0.0.2", HEADGATE_METRICS_HOST: "127.0.0.1" };
       expect(await finding("metrics.port", { ...equal, ...apart })).toMatchObject({ state: "good", detail: "free" });
+      // Media workers also listen for TCP.
+      const media = { HEADGATE_RTMP_PORT: port, HEADGATE_MEDIA_PORT: port, HEADGATE_MEDIA_WORKERS: "1" };
+      expect(await finding("media.port", media)).toMatchObject({
+        ...{ code: 1, state: "bad", detail: "is the same as rtmp.port" },
+      });
     },
     LIMIT_MS,
   );

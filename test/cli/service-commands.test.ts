@@ -1,4 +1,8 @@
 // Commands that call the running service: what they change holds at once, without a restart.
+import { rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PNG } from "pngjs";
 import { expect, test } from "vitest";
 import { start } from "../support/child.ts";
 import { startHeadgate } from "../support/headgate.ts";
@@ -29,9 +33,8 @@ test("webhook, settings, usage and audit are at hand on the command line, as the
   expect(await json("settings", "show")).toEqual(await json("api", "get", "/organisation/settings"));
 
   const { id } = await headgate.call("POST", "/stream");
-  const { id: upstream } = await headgate.call("POST", `/stream/${id}/upstream`, {
-    url: "rtmp://127.0.0.1:1/live/key",
-  });
+  const { id: upstream } = await json("upstreams", "add", `${id}`, "rtmp://127.0.0.1:1/live/key", "--label", "Main");
+  expect(await headgate.call("GET", `/stream/${id}/upstream`)).toMatchObject([{ id: upstream, label: "Main" }]);
   const upstreams = (verb: string) => run("upstreams", verb, `${id}`, `${upstream}`);
   expect(await upstreams("test")).toMatchObject({
     code: 1,
@@ -41,11 +44,41 @@ test("webhook, settings, usage and audit are at hand on the command line, as the
   expect((await run("upstreams", "ls", `${id}`)).out).toMatch(/ stream +paused /);
   expect((await upstreams("resume")).code).toBe(0);
   expect((await upstreams("retry")).err).toContain("Unknown upstream");
+  expect((await upstreams("rm")).code).toBe(0);
+  expect(await headgate.call("GET", `/stream/${id}/upstream`)).toEqual([]);
 
   const audit = (await run("audit", "--quantity", "50")).out;
-  expect(audit).toContain("webhook");
+  expect(audit).toMatch(/^at +who +action +subject +stream +detail$/m);
+  expect(audit).toMatch(/ key \w{8} +webhook\.set /);
   expect((await run("usage", "--from", "2026-01-01", "--to", "2026-01-02")).out).toContain("total ");
   expect((await run("api", "GET", "//other.example/")).code).toBe(2);
   expect((await run("api", "PUT", "/organisation/settings", "7")).code).toBe(2);
+  await headgate.stop();
+}, 120_000);
+
+test("the logo is set from a file, shown and removed, and a file that is none is refused in words", async () => {
+  const headgate = await startHeadgate();
+  const file = join(tmpdir(), `headgate-logo-${process.pid}.png`);
+  const run = async (...words: string[]) => {
+    const child = start(process.execPath, ["scripts/headgate.mjs", "logo", ...words, "--url", headgate.http], {
+      env: { PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey },
+    });
+    return { code: await child.exit, out: child.stdout(), err: child.stderr() };
+  };
+  writeFileSync(file, PNG.sync.write(new PNG({ width: 40, height: 20 })));
+  const set = await run("set", file);
+  expect(set).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^The logo is 40 x 20 pixels, at \/logo\/[\da-f]{64}\.png\n$/) as string,
+  });
+  expect(await run("show")).toEqual(set);
+  expect((await run("set", "package.json")).err).toMatch(/^headgate: 400: Invalid value: png /);
+  expect(await run("set", `${file}.missing`)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining(".missing cannot be read: ENOENT") as string,
+  });
+  expect(await run("show")).toEqual(set);
+  expect((await run("rm")).out).toBe("No logo is set.\n");
+  rmSync(file);
   await headgate.stop();
 }, 120_000);

@@ -6,7 +6,7 @@ import { until } from "../support/child.ts";
 import { type Cluster, startCluster } from "../support/cluster.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
 import { type Broadcast, broadcast } from "../support/ffmpeg.ts";
-import type { Headgate } from "../support/headgate.ts";
+import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { inWholeRun } from "../support/whole-run.ts";
 
 const OFFER = readFileSync(new URL("../fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
@@ -91,6 +91,28 @@ test("an encoder that cannot be redirected is told why it is refused", async () 
   expect(await refused.exit).not.toBe(0);
   expect(refused.stderr()).toContain("This server is full; try again in a moment");
 }, 60_000);
+
+test("a Headgate that pushes to a full node goes on to one with room, which alone asks the customer", async () => {
+  const name = await node(1).newStream();
+  const pushing = await startHeadgate({ env: { HEADGATE_UPSTREAM_PUSH: `${node(0).rtmp}/${name}?passcode=one` } });
+  try {
+    const encoder = broadcast(`${pushing.rtmp}/${await pushing.newStream()}`, { seconds: 600, size: "160x90" });
+    broadcasts.push(encoder);
+    await until("it is live", async () => {
+      const sessions = (await node(1).call("GET", "/session")) as unknown as readonly Record<string, unknown>[];
+      return sessions.some(({ streamname, bytes_in }) => streamname === name && Number(bytes_in) > 0);
+    });
+    const places = await cluster.query(
+      `select node.name from publish join node on node.epoch = publish.epoch where publish.name = '${name}'`,
+    );
+    expect([[{ name: "b" }], [{ name: "c" }]]).toContainEqual(places);
+    const asked = customer.calls("publish").filter(({ body }) => body.includes(name));
+    expect(asked.map(({ body }) => new URLSearchParams(body).get("passcode"))).toEqual(["one"]);
+    encoder.kill("SIGKILL");
+  } finally {
+    await pushing.stop();
+  }
+}, 120_000);
 
 inWholeRun(
   "streams of an organisation are counted over all nodes",

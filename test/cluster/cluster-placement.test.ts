@@ -77,9 +77,13 @@ test("a name that is live on another node is refused without calling the webhook
   expect(await second.exit).not.toBe(0);
   expect(callsOf("publish", name)).toHaveLength(1);
   first.kill("SIGSTOP");
-  await new Promise((resolve) => setTimeout(resolve, 6_000)); // five seconds of silence (W20)
-  send(b(), name);
-  await until("the second is live", () => callsOf("publish", name).length === 2);
+  // Five seconds of silence (W20).
+  const isAllowed = async () => {
+    const asked = until("the customer is asked", () => callsOf("publish", name).length === 2);
+    await Promise.race([send(b(), name).exit, asked]);
+    return callsOf("publish", name).length === 2;
+  };
+  await until("another is allowed", isAllowed);
   await until("the first has ended", () => callsOf("publish_done", name).length === 1);
   await until("the second is live", () => isLive(name));
   const rows = await cluster.query(`select state, end_reason from publish where name = '${name}' order by client_id`);
@@ -92,10 +96,7 @@ test("a name that is live on another node is refused without calling the webhook
 
 test("of two nodes that are asked for one name at the same moment, one gets it", async () => {
   const name = await a().newStream();
-  customer.answer(async () => {
-    await new Promise((resolve) => setTimeout(resolve, 300)); // both nodes ask meanwhile
-    return { status: 200 };
-  });
+  customer.answer({ status: 200, afterMs: 300 }); // both nodes ask meanwhile
   const both = [send(a(), name), send(b(), name)];
   const ended = await Promise.race(both.map(async (each, at) => [at, await each.exit] as const));
   customer.answer({ status: 200 });

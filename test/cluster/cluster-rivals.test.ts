@@ -5,6 +5,7 @@ import type { Channel } from "../../ts/cluster/channel.ts";
 import type { Node } from "../../ts/cluster/nodes.ts";
 import type { Owned } from "../../ts/cluster/owners.ts";
 import { createRivals } from "../../ts/cluster/rivals.ts";
+import { pause } from "../support/pause.ts";
 
 test("the store is not asked any more about the end of a publish whose node does not answer", async () => {
   let asked = 0;
@@ -21,8 +22,8 @@ test("the store is not asked any more about the end of a publish whose node does
   });
   const { rival } = await rivals.find({ name: "Ab1Cd-1", backup: false });
   await rival?.replace();
-  const until = asked;
-  await new Promise((resolve) => setTimeout(resolve, 300)); // absence cannot be awaited
-  expect(until).toBeGreaterThan(2);
-  expect(asked - until).toBeLessThanOrEqual(1);
+  const before = asked;
+  await pause(300); // absence cannot be awaited
+  expect(before).toBeGreaterThan(2);
+  expect(asked - before).toBeLessThanOrEqual(1);
 });

@@ -34,3 +34,12 @@ test("a node that was first seen a moment ago has a whole lease", () => {
   read(watch, 0, LEASE_MS, () => 7);
   expect(watch.read([node(3, 2)], LEASE_MS + 2_000)).toEqual([]);
 });
+
+test("the end of a lease is known before, and moves with each sign of life", () => {
+  const watch = new Watch();
+  expect(watch.nextEndAfter(0)).toBe(Number.POSITIVE_INFINITY);
+  watch.read([node(7), node(3, 2)], 0);
+  watch.read([node(8), node(3, 2)], 2_000);
+  expect(watch.nextEndAfter(2_000)).toBe(LEASE_MS); // of node 2
+  expect(watch.nextEndAfter(LEASE_MS)).toBe(LEASE_MS + 2_000);
+});

@@ -20,7 +20,14 @@ const PAGES: readonly (readonly [path: string, title: string, forbidden: readonl
   [
     "/dashboard/webhook",
     "Webhook",
-    ["Change", "Remove", "Set the webhook", "Call the webhook", "Create a new secret", "Create the secret"],
+    [
+      "Change the webhook",
+      "Remove the webhook",
+      "Set the webhook",
+      "Call the webhook",
+      "Create a new secret",
+      "Create the secret",
+    ],
   ],
   ["/dashboard/deliveries", "Deliveries", []],
   ["/dashboard/usage", "Usage", []],

@@ -1,5 +1,7 @@
 // Texts and sums of the dashboard, without a browser: roles, answers of the webhook, times, usage, form
 // bodies.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { HeadgateError } from "../../ts/client/index.ts";
 import { fieldOf, ofField, quickRanges, rangeOf, rangeQuery, rangeTexts } from "../../ts/dashboard/lists/time-range.ts";
@@ -235,11 +237,25 @@ test("the fields of a body are separated into custom arguments and our own", () 
 test("an entry of the audit log is a sentence, and an unknown action shows its name", () => {
   expect(actionWords("key.create")).toBe("Created an API key");
   expect(actionWords("moon.launch")).toBe("moon.launch");
-  expect(detailWords({ role: "user", scope_tag: null, tags: ["a", "b"], empty: [] })).toEqual([
+  expect(detailWords({ id: "6f0e", role: "user", scope_tag: null, tags: ["a", "b"], empty: [] })).toEqual([
     "role: user",
     "tags: a, b",
   ]);
-  expect(Object.keys(AREAS)).toContain("stream");
+});
+
+test("every action that the gateway records in the audit log has words, and an area to filter by", () => {
+  const sources = readdirSync("ts", { recursive: true, encoding: "utf8" }).filter((path) =>
+    /^(http|organisation|publish|token|cli)\/.*\.ts$/.test(path),
+  );
+  const recorded = sources.flatMap((path) =>
+    readFileSync(join("ts", path), "utf8")
+      .split("\n")
+      .filter((line) => /\baction\b|\bnoted\(|\brecord\(|renewSecret\(/.test(line))
+      .flatMap((line) => [...line.matchAll(/"([a-z_]+(?:\.[a-z_]+)+)"/g)].map(([, action = ""]) => action)),
+  );
+  expect(recorded).toContain("webhook.copies.secret");
+  expect(recorded.filter((action) => actionWords(action) === action)).toEqual([]);
+  expect(recorded.filter((action) => !Object.keys(AREAS).includes(action.split(".")[0] ?? ""))).toEqual([]);
 });
 
 test("a refused call is explained with what to do", () => {

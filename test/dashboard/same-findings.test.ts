@@ -1,6 +1,6 @@
 // One judgement of health: a stream with a keyframe every 5 s, audio 150 ms behind its video and 2 % loss has the same
-// findings in the list, on its page, in the timeline, in `headgate explain`, in the API and in the metrics. The service
-// is the real one over a media core that only counts; the dashboard runs in Chromium.
+// findings in the list, on its page, in the overview, in the timeline, in `headgate explain`, in the API and in the
+// metrics. The service is the real one over a media core that only counts; the dashboard runs in Chromium.
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import { type Browser, chromium, type Page } from "playwright-core";
@@ -28,7 +28,7 @@ let url = "";
 let key = "";
 let clientId = 0;
 
-interface Told {
+interface Shown {
   readonly findings: readonly { readonly code: string; readonly words: string; readonly severity: string }[];
 }
 
@@ -77,10 +77,10 @@ async function opened(path: string): Promise<Page> {
   return page;
 }
 
-test("the same stream has the same findings in list, page, timeline, explain, API and metrics", async () => {
-  const [listed] = (await call("GET", "/session")) as [Told];
-  const shown = (await call("GET", `/session/${clientId}`)) as Told;
-  const timeline = (await call("GET", `/session/${clientId}/timeline`)) as Told & {
+test("the same stream has the same findings in list, page, overview, timeline, explain, API and metrics", async () => {
+  const [listed] = (await call("GET", "/session")) as [Shown];
+  const shown = (await call("GET", `/session/${clientId}`)) as Shown;
+  const timeline = (await call("GET", `/session/${clientId}/timeline`)) as Shown & {
     readonly moments: readonly { readonly what: string; readonly figures: { readonly is_over?: boolean } }[];
   };
   for (const { findings } of [listed, shown, timeline]) {
@@ -107,4 +107,8 @@ test("the same stream has the same findings in list, page, timeline, explain, AP
   const page = await opened(`/dashboard/streams/${encodeURIComponent(ID)}`);
   await page.locator(".findings .note.attention").first().waitFor();
   expect(await page.locator(".findings strong").allInnerTexts()).toEqual(WORDS);
+  const overview = await opened("/dashboard/");
+  const troubles = overview.locator(".overview-list .condition");
+  await troubles.first().waitFor();
+  expect((await troubles.allInnerTexts()).map((text) => text.replace(/\s+since .*/s, ""))).toEqual(WORDS);
 }, 60_000);

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type BootedSystemd, bootSystemd, INSIDE } from "../support/booted-systemd.ts";
 import { run, until } from "../support/child.ts";
 import { type Broadcast, broadcast } from "../support/ffmpeg.ts";
+import { pause } from "../support/pause.ts";
 import { inWholeRun } from "../support/whole-run.ts";
 
 const UNIT = "deploy/systemd/headgate.service";
@@ -172,13 +173,13 @@ inWholeRun.each(["v2", "v1"] as const)(
     await reload();
     booted.systemctl("stop", "--no-block", "headgate");
     await until("it stops", () => shown("ActiveState") === "deactivating");
-    await new Promise((resolve) => setTimeout(resolve, 2_000)); // absence cannot be awaited
+    await pause(2_000); // absence cannot be awaited
     expect(shown("ActiveState")).toBe("deactivating");
     last.kill("SIGINT");
     expect(await last.exit).not.toBe("SIGKILL");
     await until("it has stopped", () => shown("ActiveState") === "inactive", WAIT_MS);
     expect(shown("Result")).toBe("success");
-    await new Promise((resolve) => setTimeout(resolve, 3_000)); // nor can this
+    await pause(3_000); // absence cannot be awaited
     expect(shown("ActiveState")).toBe("inactive");
   },
   LIMIT_MS,

@@ -4,12 +4,11 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { running } from "../../ts/cli/doctor/running.ts";
 import { listNodes } from "../../ts/cluster/node-list.ts";
 import { formerName, lastNode, leave, register, renameNode } from "../../ts/cluster/nodes.ts";
-import { placeOfFault } from "../../ts/handover/fault-place.ts";
+import { locationOfFault } from "../../ts/handover/fault-location.ts";
 import { killTree } from "../../ts/handover/process-tree.ts";
 import { notReady } from "../../ts/handover/state.ts";
 import { converse, type Message } from "../../ts/handover/words.ts";
@@ -57,11 +56,11 @@ test(
       const ready = await until("it is ready", () => /"metrics":"([^"]+)"/.exec(service.stdout())?.[1], 60_000);
       const polled = (async () => {
         const asked = async () => await (await fetch(`${ready}/readyz`)).text();
-        while (isPolled) {
+        const ask = async () => {
           answers.add(await asked().catch((error: Error) => error.message));
-          // Without it, asking takes the core that the new process needs.
-          await delay(10);
-        }
+          return !isPolled;
+        };
+        await until("it is over", ask, LONG_MS);
       })();
 
       /** Breaks a file, tries to upgrade, and mends it. */
@@ -171,8 +170,8 @@ test.each([
   ["file:///opt/e.js:12\nimport { a }\nSyntaxError: no export", " (/opt/e.js:12)"],
   ["Error: x\n    at node:internal/x:1:2", ""],
 ])("the place of a fault is read from %j", async (stack, place) => {
-  expect(await placeOfFault(new Error("x", { cause: stack }))).toBe(place);
-  expect(await placeOfFault(new Error("x"))).toBe("");
+  expect(await locationOfFault(new Error("x", { cause: stack }))).toBe(place);
+  expect(await locationOfFault(new Error("x"))).toBe("");
 });
 
 async function withStores(act: (db: Store["db"]) => Promise<void>): Promise<void> {

@@ -2,12 +2,12 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
-import { setTimeout as pause } from "node:timers/promises";
 import { createAdaptorServer } from "@hono/node-server";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { listen } from "../../ts/listen/http-port.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
-import { openStage, STREAM, type Stage, until } from "../support/publishing.ts";
+import { until } from "../support/child.ts";
+import { openStage, STREAM, type Stage } from "../support/publishing.ts";
 
 /** More than an event, far less than all events sent meanwhile, bytes. */
 const KEPT_LIMIT_BYTES = 2_500_000;
@@ -60,17 +60,15 @@ test("at most one event is kept for a client that stops reading, which then gets
   await once(server, "listening");
   const clientId = await stage.allowed(STREAM);
   const { text, forget, socket } = read((server.address() as AddressInfo).port);
-  await until(() => text().includes("event: sessions"));
+  await until("events", () => text().includes("event: sessions"));
   socket.pause();
   forget();
   const kept = () => Math.max(...sockets.map(({ writableLength }) => writableLength));
   let mark = 0;
   // The kernel's buffers grow, and take what is kept for a moment only.
   const isStuck = async () => {
-    for (let checks = 0; checks < 5; checks += 1) {
-      if (kept() === 0) return false;
-      await pause(50);
-    }
+    let checks = 0;
+    await until("it is known", () => kept() === 0 || ++checks === 5, 30_000, 50);
     return kept() > 0;
   };
   while (!(await isStuck()) && mark < 100) await tellMuch(clientId, mark++);
@@ -78,7 +76,7 @@ test("at most one event is kept for a client that stops reading, which then gets
   for (const last = mark + 20; mark < last; ) await tellMuch(clientId, mark++);
   expect(kept()).toBeLessThan(KEPT_LIMIT_BYTES);
   socket.resume();
-  await until(() => text().includes(` ${mark - 1}.`));
+  await until("the latest", () => text().includes(` ${mark - 1}.`));
   // Changes may follow, if the kernel took some of what was kept in between.
   expect(text()).toContain("event: sessions\n");
   socket.destroy();
@@ -89,17 +87,17 @@ test("at most one event is kept for a client that stops reading, which then gets
 test("a client that disconnects leaves nothing behind", async () => {
   const port = await listen(stage.service.app.fetch, { host: "127.0.0.1", port: 0, name: "http.port" });
   const { text, socket } = read(port.port);
-  await until(() => text().includes("event: sessions"));
+  await until("events", () => text().includes("event: sessions"));
   expect(stage.service.events.readers()).toBe(1);
   socket.destroy();
-  await until(() => stage.service.events.readers() === 0);
+  await until("nobody reads", () => stage.service.events.readers() === 0);
   await port.stop();
 });
 
 test("the end of a stream closes its connection, and a port that stops waits for none", async () => {
   const port = await listen(stage.service.app.fetch, { host: "127.0.0.1", port: 0, name: "http.port" });
   const { text, socket } = read(port.port);
-  await until(() => text().includes("event: sessions"));
+  await until("events", () => text().includes("event: sessions"));
   expect(text()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   expect(text().toLowerCase()).toContain("connection: close");
   const closed = once(socket, "close");

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createOrganisationLimiter, type OwnLimits } from "../../ts/publish/limits/organisation-limiter.ts";
 import { openGateway } from "../support/gateway.ts";
-import { addStream, openStage, STREAM, type Stage } from "../support/publishing.ts";
+import { addStream, openStage, STREAM, type Stage, until } from "../support/publishing.ts";
 import { expectProblem, openWhipGateway, TO_STREAM } from "../support/whip-gateway.ts";
 
 const OTHERS = ["Ab1Cd-00002", "Ab1Cd-00003", "Ab1Cd-00004"] as const;
@@ -50,7 +50,7 @@ describe("concurrent live streams", () => {
     const lost = await stage.allowed(STREAM);
     stage.media.measure(lost, { silentMs: 6_000 });
     const again = stage.ask(STREAM);
-    await new Promise((resolve) => setTimeout(resolve, 50)); // the customer is asked meanwhile
+    await until(() => stage.media.commands.some((each) => each.command === "end" && each.clientId === lost));
     stage.end(lost, "replaced");
     expect(await stage.answered(again)).toMatchObject({ command: "allow" });
   });

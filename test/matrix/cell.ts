@@ -1,6 +1,7 @@
 // One cell: a program publishes under a condition, and the result is checked: frames, clock, IDR, decoding,
 // the customer's log.
-import { setTimeout as sleep } from "node:timers/promises";
+
+import { inTime } from "../../ts/in-time.ts";
 import { until } from "../support/child.ts";
 import { watch } from "../support/pyav.ts";
 import { beginningOf, type Condition, DENIAL } from "./conditions.ts";
@@ -49,17 +50,14 @@ async function accepted(cell: {
   publish(): Promise<Running>;
 }): Promise<Outcome> {
   const { house, publisher, condition, name, media } = cell;
-  house.decide(name, async () => {
-    await sleep(condition.hookMs);
-    return { status: 200 };
-  });
+  house.decide(name, () => ({ status: 200, afterMs: condition.hookMs }));
   const viewer = watch(`${house.rtmp}/${name}`, SLACK_MS / 1_000);
   const program = await cell.publish();
   try {
     await house.hears(name, "publish", SLACK_MS);
     // A program that runs until it is ended runs for the media's length.
     const limit = condition.hookMs + media.seconds * 1_000;
-    await within(program.ended, publisher.copies ? limit + SLACK_MS : limit);
+    await inTime(publisher.copies ? limit + SLACK_MS : limit, program.ended, null);
     if (!publisher.copies) await program.stop();
     const done = await house.hears(name, "publish_done", SLACK_MS);
     const seen = await viewer.seen;
@@ -116,7 +114,7 @@ async function duplicate(cell: {
     await house.hears(name, "publish");
     await until("the first is live", () => house.upstream.recording(name));
     const { said, complaints } = await refused(publisher, cell.publish, "live");
-    await within(first.ended, media.seconds * 1_000 + SLACK_MS);
+    await inTime(media.seconds * 1_000 + SLACK_MS, first.ended, null);
     await house.hears(name, "publish_done");
     const judged = await record({ upstream: house.upstream, name, media, publisher: ffmpeg, condition });
     const calls = acceptedCalls(house.heard(name), { condition, media, publisher: ffmpeg });
@@ -145,10 +143,4 @@ async function refused(
   } finally {
     await program.stop();
   }
-}
-
-async function within(what: Promise<unknown>, limitMs: number): Promise<void> {
-  const over = new AbortController();
-  await Promise.race([what, sleep(limitMs, undefined, { signal: over.signal }).catch(() => {})]);
-  over.abort();
 }

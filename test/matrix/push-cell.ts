@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { start, until } from "../support/child.ts";
+import { gap, mediaPasses, sessionOf } from "../support/drop-outs.ts";
 import { decodeComplaints, type Packet } from "../support/ffmpeg.ts";
 import { freePort } from "../support/free-port.ts";
 import { startHeadgate } from "../support/headgate.ts";
@@ -47,7 +47,8 @@ export async function runPushCell(upstream: Upstream, fault: Fault, seconds: num
     await until("the push", () => sendings() >= (fault === "refuse" ? 1 : 2), SENDING_LIMIT_MS);
     if (fault === "drop" || fault === "restart" || fault === "stall") {
       await until("some media", () => sick.recordings().length > 0);
-      await sleep((seconds * 1_000) / 4);
+      const session = await until("the session", () => sessionOf(ours, stream));
+      await mediaPasses(ours, session, (seconds * 1_000) / 4);
     }
     if (fault === "drop") {
       proxy.reset();
@@ -57,7 +58,7 @@ export async function runPushCell(upstream: Upstream, fault: Fault, seconds: num
     if (fault === "restart") sick = await again(sick, upstream, options, earlier);
     if (fault === "stall") {
       sick.process.kill("SIGSTOP");
-      await sleep((seconds * 1_000) / 4);
+      await gap((seconds * 1_000) / 4);
       sick.process.kill("SIGCONT");
     }
     if (fault === "drop" || fault === "restart") await until("the push again", () => sendings() >= 3, SENDING_LIMIT_MS);

@@ -1,9 +1,9 @@
 // Which programs follow a server's redirect, and in which form: `npm run matrix -- redirects [filter]`. The
 // table in docs/cluster.md and the behaviour of a draining node depend on it: a cell that changes is red.
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { until } from "../support/child.ts";
 import { startHeadgate } from "../support/headgate.ts";
+import { pause } from "../support/pause.ts";
 import { type Form, forms, startRedirectingServer } from "../support/redirecting-server.ts";
 import { conditions } from "./conditions.ts";
 import { ffmpeg, type Publisher, publishers } from "./publishers.ts";
@@ -50,7 +50,7 @@ for (const publisher of [...publishers, headgate]) {
         try {
           await until("the redirect is sent", () => server.seen.said, 60_000);
           const before = server.seen.connections;
-          await sleep(FOLLOWED_WITHIN_MS);
+          await pause(FOLLOWED_WITHIN_MS); // that it follows nowhere cannot be awaited
           const again = server.seen.connections > before ? AGAIN : NOTHING;
           const said = server.followed() > 0 ? "follows" : again;
           const known = KNOWN[publisher.name]?.[form] ?? NOTHING;

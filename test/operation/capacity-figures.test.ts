@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { descriptorLimitOf, memoryGroups, openFigures, usageOf } from "../../ts/capacity/figures.ts";
+import { until } from "../support/child.ts";
 
 function tree(files: Readonly<Record<string, string>>): string {
   const root = mkdtempSync(join(tmpdir(), "headgate-cgroup-"));
@@ -36,11 +37,10 @@ test("memory, heap and descriptors of this process are within their limits, and 
 test("a blocked event loop is reported as late", async () => {
   const figures = openFigures({ memoryMb: 0 });
   onTestFinished(() => figures.stop());
-  await new Promise((resolve) => setTimeout(resolve, 50)); // it has measured
-  const until = performance.now() + 300;
-  while (performance.now() < until);
-  await new Promise((resolve) => setTimeout(resolve, 5)); // and once more
-  expect(figures.read().loopLateMs).toBeGreaterThan(20);
+  await until("it is late", () => {
+    for (const blocked = performance.now(); performance.now() < blocked + 100; );
+    return figures.read().loopLateMs > 20;
+  });
 });
 
 test("the limit of descriptors is the soft one, and unknown when nothing states it", () => {

@@ -6,12 +6,13 @@ import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync 
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { until } from "../support/child.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
+import { mediaPasses } from "../support/drop-outs.ts";
 import { type Broadcast, broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, type HeadgateOptions, startHeadgate } from "../support/headgate.ts";
+import { pause } from "../support/pause.ts";
 import { inWholeRun } from "../support/whole-run.ts";
 
 const EXHAUSTED_MS = Number(process.env.EXHAUSTED_S ?? 3) * 1_000;
@@ -55,11 +56,8 @@ async function offer({ headgate, spare }: Stage): Promise<Response> {
   return await fetch(headgate.whip(spare), { method: "POST", headers, body: OFFER });
 }
 
-/** The state of the running publish. */
-async function bytesIn({ headgate }: Stage): Promise<number> {
-  const sessions = (await headgate.call("GET", "/session")) as unknown as { bytes_in: number }[];
-  return sessions[0]?.bytes_in ?? 0;
-}
+const sessions = async ({ headgate }: Stage) =>
+  (await headgate.call("GET", "/session")) as unknown as readonly { readonly client_id: number }[];
 
 /** Seconds of processor time so far. */
 function cpuSeconds(pid: number): number {
@@ -73,15 +71,15 @@ function cpuSeconds(pid: number): number {
 async function isFull(stage: Stage, code: string, said: RegExp): Promise<void> {
   const { headgate, customer, spare } = stage;
   const asked = customer.calls("publish").length;
-  const before = await bytesIn(stage);
+  const [session] = await sessions(stage);
+  if (session === undefined) throw new Error("the publish runs");
   const answer = await offer(stage);
   expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, expect.stringMatching(/^\d+$/)]);
   expect(await answer.json()).toMatchObject({ code });
   const refused = broadcast(`${headgate.rtmp}/${spare}`, { seconds: 20 });
   expect(await refused.exit).not.toBe(0);
   expect(refused.stderr()).toMatch(said);
-  await pause(EXHAUSTED_MS); // nothing may end meanwhile
-  expect(await bytesIn(stage)).toBeGreaterThan(before);
+  await mediaPasses(headgate, session, EXHAUSTED_MS);
   expect(customer.calls("publish")).toHaveLength(asked);
   expect(headgate.process.stderr()).not.toContain("publish ended");
 }

@@ -30,10 +30,9 @@ const offer = (url: string, signal?: AbortSignal) =>
 
 test("an offer whose client leaves while the customer is asked is accepted and ended (W12a), and its name is free", async () => {
   const leaving = new AbortController();
-  customer.answer(async () => {
+  customer.answer(() => {
     leaving.abort();
-    await new Promise((resolve) => setTimeout(resolve, 500)); // the service sees the client leave meanwhile
-    return { status: 200 };
+    return { status: 200, afterMs: 500 }; // the service sees the client leave meanwhile
   });
   const whip = headgate.whip(await headgate.newStream());
   await expect(offer(whip, leaving.signal)).rejects.toThrow("aborted");

@@ -1,9 +1,9 @@
 // What a service does while nobody uses it: laptops, small machines and hosts of many services pay for each wake-up.
 import { readdirSync, readFileSync } from "node:fs";
-import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { until } from "../support/child.ts";
 import { startHeadgate } from "../support/headgate.ts";
+import { pause } from "../support/pause.ts";
 
 const MEASURED_S = 3;
 /** Where the event loop was sampled all the time there were 150 a second; docs/measurements.md has the figures. */
@@ -24,7 +24,7 @@ test("an idle service sleeps, and its event loop is reported as prompt", async (
   const pid = headgate.process.pid ?? 0;
   const perSecond = await until("the service sleeps", async () => {
     const before = waits(pid);
-    await pause(MEASURED_S * 1_000);
+    await pause(MEASURED_S * 1_000); // wake-ups are counted over them
     const found = (waits(pid) - before) / MEASURED_S;
     return found < WAKE_UPS_LIMIT && found;
   });

@@ -13,6 +13,7 @@ import { until } from "../support/child.ts";
 import { testCertificates } from "../support/customer.ts";
 import { type Broadcast, broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
+import { pause } from "../support/pause.ts";
 
 const LONG_MS = 120_000;
 const IGNORED = Object.entries(SIGNALS).flatMap(([name, effect]) => (effect === "ignore" ? [name] : []));
@@ -83,7 +84,7 @@ test.each(["SIGQUIT", "SIGPWR", "SIGXCPU"] as const)(
     await line(service, "draining: no new publish");
     // The kernel repeats that of the limit every second.
     if (signal === "SIGXCPU") {
-      await new Promise((resolve) => setTimeout(resolve, 1_200)); // after the second in which signals count once
+      await pause(1_200); // after the second in which signals count once
       service.process.kill(signal);
     }
     expect(await publish.exit, publish.stderr()).toBe(0);

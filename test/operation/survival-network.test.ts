@@ -2,12 +2,20 @@
 // same publish continues, or the broadcaster returns by another network, or after the publish was lost.
 // nginx-rtmp is the upstream; it records, and ends a publish that sends nothing for three seconds.
 // `NETWORK_DROP_OUTS` sets their number in the long test, on two streams by RTMP and two by WHIP.
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { inTime } from "../../ts/in-time.ts";
 import { type BroadcasterNetwork, type Cut, openBroadcasterNetwork } from "../support/broadcaster-network.ts";
 import { type Child, start, until } from "../support/child.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
-import { encoderOf, judgeRecording, mediaPasses, publishesAt, type Session, sessionOf } from "../support/drop-outs.ts";
+import {
+  encoderOf,
+  gap,
+  judgeRecording,
+  mediaPasses,
+  publishesAt,
+  type Session,
+  sessionOf,
+} from "../support/drop-outs.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { type NginxRtmp, startNginxRtmp } from "../support/nginx-rtmp.ts";
@@ -103,7 +111,7 @@ async function goOff(
   network.cut(to.how);
   if (to.outcome === "lost") {
     await until("it is lost", () => doneOf(session.client_id).length > 0, LOST_LIMIT_MS);
-  } else await pause(to.gapMs); // the length of the gap is what is tested
+  } else await gap(to.gapMs);
   if (to.outcome !== "replaced") network.restore();
   const began = performance.now();
   if (to.outcome === "returns") return { ...running, tookMs: await resumed(name, running, before + to.gapMs) };
@@ -112,7 +120,7 @@ async function goOff(
   if (to.outcome === "replaced") network.restore();
   // A returning client finds the connection closed; webrtcbin does not end because of that.
   if (protocol === "whip") await mediaPasses(headgate, next.session, 2_000).then(() => encoder.kill("SIGKILL"));
-  await Promise.race([encoder.exit, pause(RESUME_LIMIT_MS * 2).then(() => Promise.reject(new Error("it goes on")))]);
+  if ((await inTime(RESUME_LIMIT_MS * 2, encoder.exit, null)) === null) throw new Error("it goes on");
   return { ...next, tookMs };
 }
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { run, until } from "../support/child.ts";
 import { startChromium } from "../support/chromium.ts";
+import { mediaPasses } from "../support/drop-outs.ts";
 import { startHeadgate } from "../support/headgate.ts";
 import { inWholeRun } from "../support/whole-run.ts";
 
@@ -43,7 +44,7 @@ inWholeRun(
       expect(await page.start()).toMatchObject({ status: 201 });
       const list = async () => (await headgate.call("GET", "/session")) as unknown as { client_id: number }[];
       const session = await until("the session", async () => (await list())[0]);
-      await new Promise((resolve) => setTimeout(resolve, SETTLED_S * 1_000));
+      await mediaPasses(headgate, session, SETTLED_S * 1_000);
       const file = join(folder, "chromium.capture");
       const words = [
         "capture",

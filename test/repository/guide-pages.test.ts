@@ -67,6 +67,10 @@ test("the page of the API follows the colour scheme, also when it changes", asyn
   await until("dark", () => isDark(reader, "html"));
   await page.emulateMedia({ colorScheme: "light" });
   await until("light", async () => (await page.locator("html.dark-mode").count()) === 0);
-  expect(await page.locator("link[rel=icon]").getAttribute("href")).toContain("data:image/svg+xml,");
+  const icon = (await page.locator("link[rel=icon]").getAttribute("href")) ?? "";
+  // What has no page around it, such as a logo opened alone, gets the same one.
+  const alone = await page.request.get(new URL("/favicon.ico", page.url()).href);
+  expect([alone.status(), alone.headers()["content-type"]]).toEqual([200, "image/svg+xml"]);
+  expect(decodeURIComponent(icon)).toBe(`data:image/svg+xml,${await alone.text()}`);
   expect(await reader.faults()).toEqual([]);
 });

@@ -3,8 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { renderMarkdown } from "../../ts/http/guide/guide-markdown.ts";
-import { slugs } from "../../ts/http/guide/headings.ts";
+import { renderMarkdown, slugs } from "../../scripts/guide-markdown.mjs";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 
 let headgate: Headgate;

@@ -69,7 +69,7 @@ describe("the package of the service", () => {
     const licences = readFileSync(join(service, "licences.txt"), "utf8");
     for (const [name, version] of Object.entries(dependencies)) expect(licences).toContain(`\n${name} ${version} (`);
     const pages = ["dashboard/page.html", "broadcast/page.html", "sdk/webcaster.mjs", "swagger-ui/swagger-ui.css"];
-    pages.push("guide/diagrams.json");
+    pages.push("guide/pages.json");
     for (const name of pages) expect(existsSync(join(service, "dist", name)), name).toBe(true);
   });
 

@@ -13,6 +13,18 @@ test.each(["crates/rtmp/src/a.rs", "crates/rtmp/src/a_tests.rs", "ts/a.ts", "tes
   },
 );
 
+test.each([
+  ["test/a.test.ts", "await pause(500);"],
+  ["test/a.test.ts", "await new Promise((resolve) => setTimeout(resolve, 500));"],
+  ["crates/ingest/src/tests/a.rs", "thread::sleep(FRAME);"],
+])("a test in %s that waits for a duration (%s) says why on the line", (name, line) => {
+  expect(complaintsAbout(name, `${line} // the moment is what is tested\n`)).toEqual([]);
+  expect(complaintsAbout(name, `\n${line}\n`)).toEqual([`${name}:2 waits for a duration: for which state, or why?`]);
+  expect(complaintsAbout(name, `${line} // why\n`.repeat(26))).toEqual([
+    "tests wait for durations at 26 places: at most at 25",
+  ]);
+});
+
 test("generated declarations and pages may be longer", () => {
   expect(complaintsAbout("ts/client/paths.d.ts", lines(900))).toEqual([]);
   expect(complaintsAbout("docs/a.md", lines(900))).toEqual([]);
@@ -47,9 +59,16 @@ test.each([
   ["// everybody on the boards", "boards"],
   ["const DESKS: usize = 1;", "DESKS"],
   ["let isDeaf = true;", "Deaf"],
-])("%j in a module of ingest is caught", (text, word) => {
-  const name = "crates/ingest/src/session/a.rs";
-  expect(complaintsAbout(name, `\n${text}`)).toEqual([`${name}:2: "${word}" has a plainer word`]);
+  ["const LOOK_EVERY_MS = 1;", "LOOK"],
+  ["await keys.lookAgain();", "look"],
+  ["let isTold = false;", "Told"],
+  ["export class ForeignPage {}", "Foreign"],
+  ["const arrivals = [];", "arrivals"],
+  ["await there();", "there"],
+])("%j is caught in the gateway and in the crates", (text, word) => {
+  for (const name of ["ts/http/a.ts", "ts/webcaster/a.ts", "crates/rtmp/src/a.rs", "crates/ingest/src/session/a.rs"]) {
+    expect(complaintsAbout(name, `\n${text}`)).toEqual([`${name}:2: "${word}" has a plainer word`]);
+  }
 });
 
 test("a private word in the name of a file is caught, words inside others and other folders are not", () => {
@@ -57,18 +76,17 @@ test("a private word in the name of a file is caught, words inside others and ot
   expect(complaintsAbout(name, "")).toEqual([`${name}: "seat" has a plainer word`]);
   const harmless = "use crate::switchboard::Switchboard; // dashboard, onboard, planes, wishbone, islander";
   expect(complaintsAbout("crates/ingest/src/switchboard/a.rs", harmless)).toEqual([]);
-  expect(complaintsAbout("crates/ingest/src/seat.rs", "struct Seat;")).toEqual([]);
+  expect(complaintsAbout("crates/aac/src/a.rs", "let lanes = f32x8::splat(LOOK_AHEAD);")).toEqual([]);
+  expect(complaintsAbout("bench/a.mjs", "const seat = 1;")).toEqual([]);
 });
 
-test.each([
-  ["const LOOK_EVERY_MS = 1;", "LOOK"],
-  ["await keys.lookAgain();", "look"],
-  ["let isTold = false;", "Told"],
-  ["export class ForeignPage {}", "Foreign"],
-  ["const arrivals = [];", "arrivals"],
-  ["await there();", "there"],
-])("%j in the gateway is caught", (text, word) => {
-  expect(complaintsAbout("ts/http/a.ts", `\n${text}`)).toEqual([`ts/http/a.ts:2: "${word}" has a plainer word`]);
+test("a place is what a limit has a number of, and nothing else", () => {
+  const text = "const place = room.take();";
+  expect(complaintsAbout("ts/capacity/a.ts", text)).toEqual([]);
+  expect(complaintsAbout("ts/http/a.ts", text)).toEqual(['ts/http/a.ts:1: "place" has a plainer word']);
+  expect(complaintsAbout("ts/http/a.ts", "// It takes the place of another.\ncaller(no_place, placement);")).toEqual(
+    [],
+  );
 });
 
 test("words that are private only in names may stand in sentences and texts", () => {

@@ -1,10 +1,13 @@
 // GET /live/{id}.flv: who may watch, how many at the same time, and what ends it. The media core only
 // records.
+
+import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
 import { PREVIEWS_LIMIT } from "../../ts/publish/preview/previews.ts";
 import type { Role } from "../../ts/store/tables/roles.ts";
+import { pause } from "../support/pause.ts";
 import { addStream, openStage, STREAM, type Stage, until } from "../support/publishing.ts";
 
 /** Longer than the pause between two checks of the caller's permission, and less than the 10 s limit, ms. */
@@ -59,14 +62,11 @@ async function person(role: Role): Promise<{ readonly id: string; readonly heade
 
 /** Lets the service check its viewers' permissions, and waits until the body may have ended. */
 async function isEnded(body: Promise<string>): Promise<boolean> {
-  let ended = false;
-  void body.then(() => {
-    ended = true;
-  });
   await vi.advanceTimersByTimeAsync(CHECKED_MS);
-  const settled = performance.now() + 1_000;
-  while (!ended && performance.now() < settled) await new Promise((resolve) => setTimeout(resolve, 10));
-  return ended;
+  return await Promise.race([
+    body.then(() => true),
+    pause(1_000).then(() => false), // absence cannot be awaited
+  ]);
 }
 
 const failure = (code: number) => ({ error: { code } });
@@ -100,7 +100,7 @@ describe("a preview", () => {
     const [preview] = stage.media.previews;
     for (const part of ["a", "b", "c"]) preview?.give(part);
     expect(new TextDecoder().decode((await reader?.read())?.value)).toBe("a");
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await turn();
     expect(preview?.waiting).toBe(2);
     await reader?.cancel();
     expect(preview?.isClosed).toBe(true);

@@ -152,6 +152,19 @@ test("a denied broadcaster is told why; nothing reaches the upstream and no publ
   expect(upstream.recording(name)).toBeNull();
 });
 
+test("a broadcaster of a locked stream is told so, and the customer is not asked", async () => {
+  const { id, ingest } = (await headgate.call("POST", "/stream")) as {
+    readonly id: string;
+    readonly ingest: { readonly rtmp: { readonly streamname: string } };
+  };
+  const name = ingest.rtmp.streamname;
+  await headgate.call("PUT", `/stream/${id}/lock`);
+  const encoder = broadcast(`${headgate.rtmp}/${name}`, { seconds: 20 });
+  expect(await encoder.exit).not.toBe(0);
+  expect(encoder.stderr()).toContain("Stream is locked");
+  expect(customer.requests.filter(({ body }) => body.includes(`name=${name}`))).toEqual([]);
+});
+
 test("a broadcaster that is killed gets exactly one publish_done", async () => {
   const name = await headgate.newStream();
   // One GOP, so that the player receives all of it however late it joins.

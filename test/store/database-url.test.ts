@@ -11,10 +11,10 @@ const connectionsOf = (url: string) =>
     const { host, port, user, password, database } = new Client({ connectionString: server.url });
     return { host, port, user, password, database };
   });
-const placesOf = (url: string) => parseDatabaseUrl(url).servers.map(({ place }) => place);
+const addressesOf = (url: string) => parseDatabaseUrl(url).servers.map(({ address }) => address);
 
 describe("the servers of a URL", () => {
-  test.each<[url: string, places: readonly string[]]>([
+  test.each<[url: string, addresses: readonly string[]]>([
     ["postgres://me:pw@a:5433/db", ["a:5433"]],
     ["postgresql://me:pw@a/db", ["a:5432"]],
     ["postgres://me:pw@a:5432,b:5433/db", ["a:5432", "b:5433"]],
@@ -25,7 +25,7 @@ describe("the servers of a URL", () => {
     ["postgres:///db?host=/var/run/a,/var/run/b&user=me", ["/var/run/a:5432", "/var/run/b:5432"]],
     ["postgres://%2Fvar%2Frun%2Fa,b:5433/db", ["/var/run/a:5432", "b:5433"]],
     ["postgres://ignored:1/db?host=a,b", ["a:5432", "b:5432"]],
-  ])("%s", (url, places) => expect(placesOf(url)).toEqual(places));
+  ])("%s", (url, addresses) => expect(addressesOf(url)).toEqual(addresses));
 
   test("share user, password and database, each with its own host and port", () => {
     const both = { user: "me", password: "p@:w,", database: "live db" };

@@ -60,8 +60,10 @@ test("while an index is built others write, and the opening says which migration
   const opening = openStore({ dataDir, databaseUrl, migrating: (name) => told.push(name) });
   await until("the index is being built", async () => (await isValid("publish_asked")) === 0);
   expect(told).toEqual(["0021-publish-asked"]);
-  // Longer than the limit for locks of other statements.
-  await new Promise((resolve) => setTimeout(resolve, 6_000));
+  const longWaits = sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
+    where query ilike 'create index concurrently%' and query_start < clock_timestamp() - interval '6 s'`;
+  const waits = async () => (await longWaits.execute(db)).rows[0]?.n === 1;
+  await until("it has waited longer than the limit for locks of other statements", waits);
   const startedAt = performance.now();
   await sql`insert into organisation (id, hash, name, plan, enabled, created_at, updated_at)
     values ('o', 'Ab1Cd', 'Org', 'paid', 1, 0, 0)`.execute(db);

@@ -20,12 +20,13 @@ import { stored } from "../../ts/cli/doctor/stored.ts";
 import { loadConfig } from "../../ts/config.ts";
 import { copyBetween } from "../../ts/store/copy/between.ts";
 import { copyKeyFile } from "../../ts/store/copy/key-file.ts";
-import { openAlone } from "../../ts/store/copy/place.ts";
+import { openAlone } from "../../ts/store/copy/location.ts";
 import { restore } from "../../ts/store/copy/restore.ts";
 import { markUnfinished } from "../../ts/store/migrations.ts";
 import { openStore, type StoreOptions } from "../../ts/store/open.ts";
 import { openSecretBoxOf } from "../../ts/store/secret-box.ts";
 import { start, until } from "../support/child.ts";
+import { pause } from "../support/pause.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
 
 const LONG_MS = 240_000;
@@ -291,7 +292,7 @@ describe("in PostgreSQL", () => {
       const killed = async (from: string, to: string, ms: number) => {
         const words = ["scripts/headgate.mjs", "store", "copy", from, to, "--key", join(original, "headgate.key")];
         const child = start(process.execPath, words, { env: { PATH: process.env.PATH } });
-        await new Promise((resolve) => setTimeout(resolve, ms)); // the moment is what is tested
+        await pause(ms); // the moment is what is tested
         child.kill("SIGKILL");
         return (await child.exit) === 0;
       };

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { sql } from "kysely";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type OpenPlace, openAlone, type StorePlace } from "../../ts/store/copy/place.ts";
+import { type OpenedStore, openAlone, type StoreLocation } from "../../ts/store/copy/location.ts";
 import { pagesOf } from "../../ts/store/copy/rows.ts";
 import { readShape } from "../../ts/store/copy/shape.ts";
 import { startLibsqlThread } from "../../ts/store/libsql.ts";
@@ -73,7 +73,7 @@ async function headgate(...words: readonly string[]) {
   return { code, out: child.stdout(), err: child.stderr() };
 }
 
-async function opened<T>(place: StorePlace, act: (at: OpenPlace) => Promise<T>): Promise<T> {
+async function opened<T>(place: StoreLocation, act: (at: OpenedStore) => Promise<T>): Promise<T> {
   const at = await openAlone(place);
   try {
     return await act(at);
@@ -83,7 +83,7 @@ async function opened<T>(place: StorePlace, act: (at: OpenPlace) => Promise<T>):
 }
 
 /** Every row of every table, as sorted texts, so that the store's order does not matter. */
-async function contentOf(place: StorePlace): Promise<Record<string, readonly string[]>> {
+async function contentOf(place: StoreLocation): Promise<Record<string, readonly string[]>> {
   return await opened(place, async (at) => {
     const tables: [string, string[]][] = [];
     for (const table of await readShape(at)) {

@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startSilentProxy } from "../../bench/_silent-proxy.mjs";
 import { openStore, type Store } from "../../ts/store/open.ts";
+import { pause } from "../support/pause.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { startPostgresPair } from "../support/postgres-pair.ts";
 
@@ -22,7 +23,7 @@ afterEach(async () => {
 });
 
 const write = ({ db }: Store, name: string) => db.insertInto("sequence").values({ name, next: 1 }).execute();
-const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const rest = (ms: number) => pause(ms); // how long a connection rests is what is tested
 async function timeOf(work: Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await work.catch(() => {});
@@ -55,7 +56,7 @@ test.each([
     proxies[0]?.silence();
     await pair.primary.crash("SIGKILL");
     await pair.standby.promote();
-    await wait(restMs);
+    await rest(restMs);
     const tookMs = await timeOf(write(store, "first"));
     const { db } = store;
     const again = await timeOf(sql`select 1`.execute(db));
@@ -101,7 +102,7 @@ test("connections that a firewall has forgotten are replaced, and the node keeps
     lost = true;
   });
   await write(store, "before");
-  await wait(1_200);
+  await rest(1_200);
   proxies[0]?.forget();
   const tookMs = await timeOf(write(store, "after"));
   expect(tookMs).toBeLessThan(PROMISED_MS);

@@ -3,7 +3,7 @@
 // stops forwarding, which does not support WHIP.
 import { execFileSync } from "node:child_process";
 import { createConnection, createServer, type Socket } from "node:net";
-import { type Child, start } from "./child.ts";
+import { type Child, start, until } from "./child.ts";
 
 /** `link`: the broadcaster's own interface is down, which its programs can notice; `path`: a more distant link is. */
 export type Cut = "link" | "path";
@@ -91,10 +91,7 @@ async function inNamespace(holder: Child): Promise<BroadcasterNetwork> {
 async function untilApart(pid: number): Promise<void> {
   const namespaceOf = (process_: string) => execFileSync("readlink", [`/proc/${process_}/ns/net`]).toString();
   const ours = namespaceOf("self");
-  for (let look = 0; namespaceOf(String(pid)) === ours; look += 1) {
-    if (look === 100) throw new Error("no network namespace");
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await until("a network namespace", () => namespaceOf(String(pid)) !== ours, 5_000);
 }
 
 function behindProxy(): BroadcasterNetwork {

@@ -56,11 +56,13 @@ export async function run(command: string, args: readonly string[], options: Spa
   return child;
 }
 
-/** Waits until `look` returns something; fails after `limitMs` with `what`, even if `look` itself never ends. */
+/** Waits until `look` returns something, asking every `everyMs`; fails after `limitMs` with `what`, even if `look` itself
+ *  never ends. */
 export async function until<T>(
   what: string,
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
   limitMs = 30_000,
+  everyMs = 20,
 ): Promise<T> {
   const deadline = performance.now() + limitMs;
   for (;;) {
@@ -69,6 +71,6 @@ export async function until<T>(
     if (found === STUCK) throw new Error(`not in time, nor did the check end: ${what}`);
     if (found !== null && found !== undefined && found !== false) return found;
     if (performance.now() > deadline) throw new Error(`not in time: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }

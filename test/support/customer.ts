@@ -32,6 +32,8 @@ export type CustomerAnswer =
       readonly headers?: Readonly<Record<string, string>>;
       /** Writes the head and never ends the body. */
       readonly stallBody?: boolean;
+      /** Answers so much later. */
+      readonly afterMs?: number;
     }
   /** Never answers. */
   | "hang"
@@ -178,6 +180,7 @@ function respond(answer: CustomerAnswer, response: ServerResponse): void {
     response.socket?.destroy();
     return;
   }
+  if (answer.afterMs) return void setTimeout(respond, answer.afterMs, { ...answer, afterMs: 0 }, response);
   response.writeHead(answer.status, answer.headers);
   if (answer.stallBody) response.write(answer.body ?? "");
   else response.end(answer.body);

@@ -45,6 +45,7 @@ export async function finding(begins: string, env: Readonly<Record<string, strin
     HEADGATE_RTMP_PORT: "0",
     HEADGATE_METRICS_PORT: "0",
     HEADGATE_MEDIA_PORT: "0",
+    HEADGATE_NODE_PORT: "0",
   };
   const { code, out, err } = await headgate(
     ["doctor", "--json"],

@@ -3,13 +3,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { type Child, start, until } from "./child.ts";
 import { broadcast, decodeComplaints, packetsOf } from "./ffmpeg.ts";
 import { freePort } from "./free-port.ts";
 import type { Headgate } from "./headgate.ts";
 import { isMonotonic, ofTrack } from "./judge.ts";
 import type { NginxRtmp } from "./nginx-rtmp.ts";
+import { pause } from "./pause.ts";
 
 /** `killed`: kill -9, the connection closes; `silent`: the connection stays open without data (SIGSTOP). */
 export type DropOut = "killed" | "silent";
@@ -18,6 +18,7 @@ export interface Session {
   readonly client_id: number;
   readonly streamname: string;
   readonly timestamp_ms: number;
+  readonly bytes_in: number;
   readonly continues: number | null;
   readonly upstreams: readonly { readonly state: string; readonly reconnects: number; readonly label: string | null }[];
 }
@@ -28,7 +29,7 @@ export async function sessionOf(headgate: Headgate, name: string): Promise<Sessi
 }
 
 /** Between two looks at a session, ms: within the rate limit of a key. */
-const LOOK_EVERY_MS = 250;
+export const LOOK_EVERY_MS = 250;
 
 /** Waits until `ms` more of a running publish have arrived, by its own clock. */
 export async function mediaPasses(
@@ -42,11 +43,10 @@ export async function mediaPasses(
     async () => {
       const { timestamp_ms } = (await headgate.call("GET", `/session/${client_id}`)) as unknown as Session;
       from ??= timestamp_ms;
-      if (timestamp_ms >= from + ms) return true;
-      await pause(LOOK_EVERY_MS);
-      return false;
+      return timestamp_ms >= from + ms;
     },
     ms + 60_000,
+    LOOK_EVERY_MS,
   );
 }
 
@@ -98,6 +98,9 @@ export async function startFfmpegUpstream(): Promise<{
   return { url: `${url}/taken`, recording, process, remove };
 }
 
+/** Nothing comes from a broadcaster for so long. */
+export const gap = (ms: number): Promise<void> => pause(ms); // its length is what is tested
+
 /** Drops a running encoder and starts another one after `gapMs`. */
 export async function dropOut(
   headgate: Headgate,
@@ -107,7 +110,7 @@ export async function dropOut(
 ): Promise<{ readonly encoder: Child; readonly session: Session }> {
   const { encoder, session } = running;
   encoder.kill(how.kind === "killed" ? "SIGKILL" : "SIGSTOP");
-  await pause(how.gapMs); // the length of the gap is what is tested
+  await gap(how.gapMs);
   const next = await encoderOf(headgate, name, { before: session.client_id, ...(how.size && { size: how.size }) });
   encoder.kill("SIGKILL");
   return next;

@@ -20,6 +20,7 @@ export function commandsOf(dataDir: string, url: string): Readonly<Record<string
     token: [["ls"], 0, "made by"],
     webhook: [["test", ...asking], 1, "No webhook is set"],
     settings: [["show", ...asking], 0, "hold_s"],
+    logo: [["show", ...asking], 0, "No logo is set."],
     usage: [asking, 0, "total"],
     audit: [asking, 0, "none"],
     api: [["GET", "/me", ...asking], 0, "role"],

@@ -1,6 +1,7 @@
 // A load of short WHIP publishes while the store fails over, and what the customer, the broadcasters and the store must
 // agree on afterwards. No media flows: each publish is ended as soon as it is answered.
 import { readFileSync } from "node:fs";
+import { until } from "./child.ts";
 import type { Customer } from "./customer.ts";
 import type { Headgate } from "./headgate.ts";
 
@@ -8,6 +9,8 @@ const OFFER = readFileSync(new URL("../fixtures/offers/chromium-156.sdp", import
 const WORKERS = 4;
 /** Pause between two publishes of a worker, ms. */
 const PAUSE_MS = 25;
+/** Longer than any test offers load, ms. */
+const LIMIT_MS = 600_000;
 
 /** One publish request. */
 export interface Attempt {
@@ -33,7 +36,7 @@ export async function startFailoverLoad(headgate: Headgate): Promise<FailoverLoa
   let count = 0;
 
   async function work(name: string): Promise<void> {
-    while (!stopped) {
+    const attempt = async () => {
       count += 1;
       const n = `load-${count}`;
       const response = await post(headgate.whip(`${name}?n=${n}`), OFFER);
@@ -44,8 +47,9 @@ export async function startFailoverLoad(headgate: Headgate): Promise<FailoverLoa
       }
       const stream = await headgate.newStream().catch(() => null);
       if (stream !== null) made.push(stream);
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    }
+      return stopped;
+    };
+    await until("the load is stopped", attempt, LIMIT_MS, PAUSE_MS);
   }
 
   const names = [];

@@ -1,7 +1,6 @@
 // A recording that is still being written, read to measure in real time when its first video frame arrives, how many
 // bits of video arrive per second, and how far audio and video are apart.
 import { readFileSync } from "node:fs";
-import { setTimeout as pause } from "node:timers/promises";
 import { until } from "./child.ts";
 
 const FILE_HEADER_BYTES = 13;
@@ -44,22 +43,21 @@ export function videoBytes(path: string | null): number {
  *  that has no time for a few frames changes nothing. */
 export async function audioAhead(path: string, durationMs: number): Promise<number> {
   const seen: number[] = [];
-  for (const ends = performance.now() + durationMs; performance.now() < ends; await pause(50)) {
+  const ends = performance.now() + durationMs;
+  const look = () => {
     const file = readFileSync(path);
     const last = new Map<number, number>();
     for (const { type, start } of tagsOf(file)) last.set(type, file.readUIntBE(start + 4, 3));
     seen.push((last.get(AUDIO) ?? Number.NaN) - (last.get(VIDEO) ?? Number.NaN));
-  }
+    return performance.now() >= ends;
+  };
+  await until("it has been watched for so long", look, durationMs + 60_000, 50);
   return seen.sort((a, b) => a - b)[seen.length >> 1] ?? Number.NaN;
 }
 
 /** Resolves with `performance.now()` when the first video frame is in the file. */
 export async function firstVideoFrame(path: () => string | null, limitMs = 15_000): Promise<number> {
-  const deadline = performance.now() + limitMs;
-  while (videoBytes(path()) === 0) {
-    if (performance.now() > deadline) throw new Error("no video frame in time");
-    await pause(5);
-  }
+  await until("a video frame", () => videoBytes(path()) > 0, limitMs, 5);
   return performance.now();
 }
 
@@ -70,15 +68,14 @@ export async function rateBecomes(
   limitMs: number,
 ): Promise<{ readonly ms: number; readonly kbps: number }> {
   const began = performance.now();
-  const kbps = await until(
-    "the video's rate",
-    async () => {
-      const before = { bytes: videoBytes(path), at: performance.now() };
-      await pause(1_000);
-      const rate = ((videoBytes(path) - before.bytes) * 8) / (performance.now() - before.at);
-      return isWanted(rate) ? rate : null;
-    },
-    limitMs,
-  );
+  let before = { bytes: videoBytes(path), at: began };
+  const look = () => {
+    const now = { bytes: videoBytes(path), at: performance.now() };
+    if (now.at < before.at + 1_000) return null;
+    const rate = ((now.bytes - before.bytes) * 8) / (now.at - before.at);
+    before = now;
+    return isWanted(rate) ? rate : null;
+  };
+  const kbps = await until("the video's rate", look, limitMs, 100);
   return { ms: Math.round(performance.now() - began), kbps: Math.round(kbps) };
 }

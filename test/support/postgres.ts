@@ -1,9 +1,9 @@
 // A PostgreSQL server for tests: a new cluster in a folder of its own, reached through a socket there.
 // Without fsync unless requested: the kernel keeps what a killed process wrote, and only a power cut would lose it.
 import { execFileSync, spawn } from "node:child_process";
-import { chownSync, mkdtempSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { Client } from "pg";
 import { ownerIds, program } from "../../tools/cluster/postgres.mjs";
 import { type Child, run, start, until } from "./child.ts";
@@ -42,7 +42,7 @@ export async function startPostgres(
       stdio: "ignore",
       env: { ...process.env, LC_ALL: "C.UTF-8" },
     });
-  if (primary === null) make("initdb", ["-A", "trust", "-E", "UTF8"]);
+  if (primary === null) newCluster(data, owner.uid, () => make("initdb", ["-A", "trust", "-E", "UTF8"]));
   else make("pg_basebackup", ["-h", primary.folder, "-R", "-c", "fast"]);
   // The socket's name contains the port.
   const place = `host=${encodeURIComponent(folder)}${settings.port === undefined ? "" : `&port=${settings.port}`}`;
@@ -93,6 +93,24 @@ export async function startPostgres(
       spawn("rm", ["-rf", folder], { detached: true, stdio: "ignore" }).unref();
     },
   };
+}
+
+/** Puts a new cluster into a folder. One is made for each version and kept: a copy takes a fifth of the processor time. */
+function newCluster(data: string, uid: number | undefined, make: () => void): void {
+  const version = execFileSync(program("postgres"), ["--version"], { encoding: "utf8" }).replaceAll(/[^\w.]+/g, "-");
+  const kept = resolve(".build", "postgres", `${version}${uid ?? process.getuid?.()}`);
+  const copy = (from: string, to: string) => execFileSync("cp", ["-a", from, to]);
+  if (existsSync(kept)) return void copy(kept, data);
+  make();
+  mkdirSync(dirname(kept), { recursive: true });
+  const begun = `${kept}-${process.pid}-${performance.now()}`;
+  copy(data, begun);
+  try {
+    renameSync(begun, kept);
+  } catch {
+    // Another test process was faster.
+    rmSync(begun, { recursive: true });
+  }
 }
 
 /** Creates databases on a running server, named by `prefix` and a number: see `PostgresServer`. */

@@ -8,7 +8,8 @@ import type { Refusal } from "../../ts/media/refusal.ts";
 import type { ConnectionCount, WorkerStatus } from "../../ts/media/workers.ts";
 import type {
   Media,
-  ParsedOffer,
+  OfferRead,
+  OfferSummary,
   PlayerStatus,
   PublishSnapshot,
   SdpRefused,
@@ -139,10 +140,15 @@ export class RecordingMedia implements Media {
   testUpstream(test: number, upstream: Upstream): void {
     this.commands.push({ command: "test_upstream", test, ...upstream });
   }
-  parseOffer(offer: string): ParsedOffer {
+  /** Of the next offers. */
+  summary: OfferSummary = { media: [], candidates: [], agreed: [] };
+  parseOffer(text: string): OfferRead {
+    const summary = this.summary;
     // Opaque to the gateway, like the real one.
-    if (offer.startsWith("v=0")) return { outcome: "parsed", offer: { text: offer } as unknown as WhipOffer };
-    return { outcome: "refused", code: "offer_malformed", status: 400, detail: "The offer is not valid SDP" };
+    const offer = { text } as unknown as WhipOffer;
+    if (text.startsWith("v=0")) return { summary, result: { outcome: "parsed", offer } };
+    const detail = "The offer is not valid SDP";
+    return { summary, result: { outcome: "refused", code: "offer_malformed", status: 400, detail } };
   }
   ownOffer(audio: boolean, video: boolean): WhipOffer {
     return { text: "ours", audio, video } as unknown as WhipOffer;

@@ -1,9 +1,12 @@
 // A kept connection that the customer's server closes costs no call: it is repeated once on a new connection, if not one
 // byte of a response arrived.
 import { createServer, type Server, type Socket } from "node:net";
+import { setImmediate as turn } from "node:timers/promises";
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { createWebhook, type Webhook } from "../../ts/publish/webhook/call.ts";
+import { until } from "../support/child.ts";
+import { pause } from "../support/pause.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 let server: Server;
@@ -49,14 +52,10 @@ async function serve(respond: (socket: Socket, asked: Asked) => void): Promise<{
   return { url: `http://127.0.0.1:${port}/`, asked };
 }
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-/** An earlier call has released its connection by then. */
-const RELEASED_MS = 30;
-
 let calls = 0;
 async function post(url: string, call: "publish" | "update_publish" | "publish_done" = "publish", deadlineMs = 3_000) {
   calls += 1;
-  await pause(RELEASED_MS);
+  await turn(); // the former call releases its connection
   return await webhook.post({
     ...{ organisationId: "one", url, id: `msg_${calls}`, body: Buffer.from("a=b"), keys: [Buffer.alloc(32, 1)] },
     ...{ deadlineMs, retryConnection: call === "publish" },
@@ -101,10 +100,17 @@ test("the next kept connection may be closed as well: the repetition uses none o
 });
 
 test("a connection that closes while idle costs nothing", async () => {
-  const { url, asked } = await serve((socket) => socket.write(OK, () => setTimeout(() => socket.end(), 20)));
-  for (let at = 0; at < 5; at += 1) {
+  let closed = 0;
+  const { url, asked } = await serve((socket) => {
+    socket.write(OK);
+    socket.on("close", () => {
+      closed += 1;
+    });
+  });
+  for (let at = 1; at <= 5; at += 1) {
     expect(await post(url)).toMatchObject({ status: 200 });
-    await pause(60); // the server closes after 20
+    for (const socket of sockets) socket.end();
+    await until("it is closed", () => closed === at);
   }
   expect(asked.map(({ connection }) => connection)).toEqual([1, 2, 3, 4, 5]);
 });
@@ -145,10 +151,9 @@ test("an idle connection is kept for as long as the server says, less a second, 
     socket.write(`HTTP/1.1 200 OK\r\n${keeps}Content-Length: 0\r\n\r\n`);
   });
   await post(url);
-  await post(url);
-  await pause(2_500); // less than the 4 s
-  await post(url);
-  await pause(5_500); // more
-  await post(url);
+  for (const restMs of [0, 2_500, 5_500]) {
+    await pause(restMs); // less than the 4 s, and more
+    await post(url);
+  }
   expect(asked.map(({ connection }) => connection)).toEqual([1, 2, 2, 3]);
 }, 20_000);

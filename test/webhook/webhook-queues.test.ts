@@ -88,10 +88,14 @@ describe("the connections of an organisation", () => {
     "look names up on its own account: %s",
     async (kind) => {
       const owners: (string | undefined)[] = [];
+      let fail: (error: Error) => void = () => {};
+      const failure = new Promise<never>((_, reject) => {
+        fail = reject;
+      });
       const resolve: Resolve = async (_, owner) => {
         owners.push(owner);
         if (kind === "a name that hangs") await new Promise(() => {});
-        if (kind === "a name that fails late") await new Promise((done) => setTimeout(done, 300));
+        if (kind === "a name that fails late") await failure;
         throw new Error("no such name");
       };
       const connections = createConnections({ webhookCa: null, dev: true, resolve });
@@ -100,6 +104,8 @@ describe("the connections of an organisation", () => {
         names.map((host) => new Exchange(connections.of(organisation), request(host), new Deadline(200)).exchanged),
       );
       for (const { answer } of await Promise.all(calls)) expect(answer.outcome).toBe("unreachable");
+      failure.catch(() => {});
+      fail(new Error("no such name"));
       expect(owners.toSorted()).toEqual(["org1", "org2"].flatMap((organisation) => names.map(() => organisation)));
       await connections.destroy();
     },

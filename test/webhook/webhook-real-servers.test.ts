@@ -8,6 +8,7 @@ import { afterAll, afterEach, expect, test } from "vitest";
 import { createWebhook, type Webhook } from "../../ts/publish/webhook/call.ts";
 import { type Child, start, until } from "../support/child.ts";
 import { freePort } from "../support/free-port.ts";
+import { pause } from "../support/pause.ts";
 import { python } from "../support/pyav.ts";
 
 const CALLERS = 10;
@@ -67,8 +68,7 @@ async function callsAreAnswered(started: Child, port: number): Promise<void> {
     for (let call = 0; call < CALLS_EACH; call += 1) {
       const answer = await post();
       if (answer.outcome !== "answered") failed.push(answer);
-      // A few milliseconds before and after the server closes the connection.
-      await new Promise((resolve) => setTimeout(resolve, KEPT_MS - 5 + ((at + call) % CALLERS)));
+      await pause(KEPT_MS - 5 + ((at + call) % CALLERS)); // just before and after the server closes the connection
     }
     return failed;
   };

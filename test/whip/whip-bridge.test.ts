@@ -39,12 +39,12 @@ beforeAll(() => {
 afterAll(async () => await media?.stop());
 
 function open(clientId: number): string {
-  const parsed = media.parseOffer(OFFER);
-  if (parsed.outcome === "refused") throw new Error(parsed.detail);
+  const { result } = media.parseOffer(OFFER);
+  if (result.outcome === "refused") throw new Error(result.detail);
   return media.openWhip({
     clientId,
     name: `cam${clientId}`,
-    offer: parsed.offer,
+    offer: result.offer,
     upstreams: [],
     ownUpstream: null,
     stereo: false,
@@ -54,6 +54,21 @@ function open(clientId: number): string {
     connectInfo: null,
   });
 }
+
+test("an offer is read with what people are shown of it and of the answer, also when it is refused", () => {
+  const { summary } = media.parseOffer(OFFER);
+  const audio = { kind: "audio", isOff: false, direction: "sendonly" };
+  expect(summary.media).toMatchObject([audio, { kind: "video", isOff: false, direction: "sendonly" }]);
+  expect(summary.media[0]?.codecs[0]).toBe("opus/48000/2");
+  expect(summary.media[1]?.codecs).toContain("H264/90000 42e01f");
+  expect(summary.agreed).toStrictEqual([
+    { kind: "audio", isOff: false, direction: "recvonly", codecs: ["opus/48000/2"] },
+    { kind: "video", isOff: false, direction: "recvonly", codecs: ["H264/90000 42001f", "rtx/90000"] },
+  ]);
+  const refused = media.parseOffer(OFFER.replace(/^a=ice-pwd:.*$/gm, "a=ice-pwd:short"));
+  expect(refused).toMatchObject({ summary: { media: summary.media, agreed: [] }, result: { outcome: "refused" } });
+  expect(media.parseOffer("nothing").summary).toStrictEqual({ media: [], candidates: [], agreed: [] });
+});
 
 describe("a trickled fragment", () => {
   test("is validated by itself", () => {

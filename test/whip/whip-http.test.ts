@@ -171,7 +171,9 @@ describe("the order of validation", () => {
     [400, "offer_malformed"],
     [422, "no_h264"],
   ] as const)("refuses a bad offer with %i before the customer or the stream is looked up", async (status, code) => {
-    gateway.media.parseOffer = () => ({ outcome: "refused", code, status, detail: "Words about the offer" });
+    const { summary } = gateway.media;
+    const refused = { outcome: "refused", code, status, detail: "Words about the offer" } as const;
+    gateway.media.parseOffer = () => ({ summary, result: refused });
     for (const name of [STREAM, "Ab1Cd-00000"]) {
       const answer = await gateway.offer(`${TO_OURSELVES}&stream_name=${name}`);
       expectProblem(answer, status, code, "Offer refused", "Words about the offer");

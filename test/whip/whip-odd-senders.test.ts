@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { providePionWhip } from "../../scripts/go.mjs";
 import { providePython } from "../../scripts/python.mjs";
+import { until } from "../support/child.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
 import { sessionOf } from "../support/drop-outs.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
@@ -102,14 +103,14 @@ async function kindsDuring(publish: Promise<unknown>, name: string): Promise<rea
   const end = publish.finally(() => {
     hasEnded = true;
   });
-  while (!hasEnded) {
-    await Promise.race([end, new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))]);
+  const look = async () => {
     const session = await sessionOf(headgate, name);
-    if (session === undefined) continue;
     // It may have ended since.
-    const details = await headgate.call("GET", `/session/${session.client_id}`).catch(() => null);
+    const details = session && (await headgate.call("GET", `/session/${session.client_id}`).catch(() => null));
     for (const { code } of (details?.irregularities ?? []) as readonly { code: string }[]) kinds.add(code);
-  }
+    return hasEnded;
+  };
+  await Promise.all([end, until("the publish ends", look, 120_000, LOOK_EVERY_MS)]);
   return [...kinds].sort();
 }
 

@@ -41,7 +41,7 @@ describe("a session", () => {
     const first = await gateway.opened();
     expect((await gateway.call("DELETE", first.session)).status).toBe(200);
     const second = gateway.opened();
-    await new Promise((resolve) => setTimeout(resolve, 100)); // the customer is asked about it meanwhile
+    await gateway.customer.received("publish", 2);
     gateway.end(first.clientId);
     expect((await second).clientId).toBeGreaterThan(first.clientId);
     const done = () =>

@@ -5,8 +5,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** @typedef {{
+ *    call(method: string, path: string, body?: unknown): Promise<unknown>;
+ *    readonly http: string;
+ *    readonly rtmp: string;
+ *    drain(): void | Promise<void>;
+ *  }} AfternoonService */
+
 const STREAMS = 30;
-/** Of the person who locks a stream and ends a broadcast. */
+/** Of the person who locks a stream and ends a broadcast.
+ *  @type {string} */
 export const ADA = "ada@customer.example";
 export const SUBSCRIPTION = "Your subscription ended on 31 May";
 export const FAULT = "the subscriptions cannot be read: database is away";
@@ -20,7 +28,15 @@ const WAIT_LIMIT_MS = 60_000;
  * Returns when all of it has happened and can be read. `service`: `call`, `http`, `rtmp`, and `drain`, which lets it take
  * no new publish; `customer.answer` sets what the webhook answers from then on; `live`: how many of the halls without a
  * story broadcast; `upstreamPort`: a free one. The encoders run until `stop`.
- */
+ *  @type {(options: {
+ *    readonly service: AfternoonService;
+ *    readonly customer: {
+ *      answer(next: { readonly status: number; readonly body?: string; readonly headers?: Readonly<Record<string, string>> }): void;
+ *    };
+ *    readonly password: string;
+ *    readonly upstreamPort: number;
+ *    readonly live: number;
+ *  }) => Promise<{ stop(): void }>} */
 export async function haveAnAfternoon({ service, customer, password, upstreamPort, live }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-afternoon-"));
   const clip = join(folder, "clip.flv");

@@ -4,7 +4,12 @@ import { ADA, ALARM, FAULT, SUBSCRIPTION, WRONG_NAME } from "./events.mjs";
 
 const history = (hall) => ["Streams", hall, "History"];
 
-/** `clicks`: words of a link, button, tab or row. `answer`: all of them are on the page, with spaces as one. */
+/** `clicks`: words of a link, button, tab or row. `answer`: all of them are on the page, with spaces as one.
+ *  @type {readonly {
+ *    readonly question: string;
+ *    readonly clicks: readonly string[];
+ *    readonly answer: readonly (string | RegExp)[];
+ *  }[]} */
 export const QUESTIONS = [
   { question: "Why could Hall 7 not go live?", clicks: history("Hall 7"), answer: ["The stream is locked."] },
   { question: "Who locked Hall 7?", clicks: ["Audit log"], answer: [/Locked a stream \S+ Hall 7 ada@customer/] },

@@ -81,7 +81,8 @@ async function answers(url, server) {
   }
 }
 
-/** PostgreSQL refuses to run as root: in that case it runs as the user that its package created. */
+/** PostgreSQL refuses to run as root: in that case it runs as the user that its package created.
+ *  @type {() => { readonly uid?: number; readonly gid?: number }} */
 export function ownerIds() {
   if (process.getuid?.() !== 0) return {};
   const [, , uid, gid] = (/^postgres:.*$/m.exec(readFileSync("/etc/passwd", "utf8"))?.[0] ?? "").split(":").map(Number);
@@ -97,7 +98,8 @@ function requireEntry(folder) {
   if (dirname(folder) !== folder) requireEntry(dirname(folder));
 }
 
-/** A program of the newest installed version. */
+/** A program of the newest installed version.
+ *  @type {(name: string) => string} */
 export function program(name) {
   const version = Math.max(...readdirSync(INSTALLED).map(Number).filter(Number.isFinite));
   return join(INSTALLED, String(version), "bin", name);

@@ -1,6 +1,16 @@
 // The small faults that tools/mutants.mjs puts into TypeScript: one textual change of one line each.
 
-/** Where the gateway's rules are. */
+/** One change of one line.
+ *  @typedef {{
+ *    readonly file: string;
+ *    readonly line: number;
+ *    readonly was: string;
+ *    readonly is: string;
+ *    apply(whole: string): string;
+ *  }} Fault */
+
+/** Where the gateway's rules are.
+ *  @type {readonly string[]} */
 export const FOLDERS = ["ts/publish", "ts/token", "ts/organisation"];
 
 /** [what a line must contain, its replacement]; each occurrence is a fault of its own. */
@@ -27,7 +37,8 @@ const STATEMENT = /^\s+(?:await |void )?\w[\w.?#[\]]*(?:\(.*\)| [-+|?&]?[|?&]?= 
 const SPARED = /^\s*(?:\/\/|\/?\*|import |export (?:type|interface) |type |readonly |\||.*\blog\.|.*=> void|throw )/;
 const DECLARES = /^\s*(?:const|let) /;
 
-/** Every fault of a file: its place, the old and the new text, and a function that applies it. */
+/** Every fault of a file: its place, the old and the new text, and a function that applies it.
+ *  @type {(file: string, text: string) => Fault[]} */
 export function faultsIn(file, text) {
   const lines = text.split("\n");
   let depthOfType = 0;
@@ -59,7 +70,8 @@ export function faultsIn(file, text) {
   });
 }
 
-/** The faults in a shuffled order that is the same for the same code: by a hash of each fault. */
+/** The faults in a shuffled order that is the same for the same code: by a hash of each fault.
+ *  @type {(faults: readonly Fault[]) => Fault[]} */
 export function inFixedOrder(faults) {
   const keyed = faults.map((fault) => ({ fault, key: hash(`${fault.file} ${fault.line} ${fault.was} ${fault.is}`) }));
   return keyed.sort((a, b) => a.key - b.key).map(({ fault }) => fault);

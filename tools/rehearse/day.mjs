@@ -11,10 +11,30 @@ import { install } from "./installation.mjs";
 import { smallDisk, steppedClock, storeTrouble } from "./trouble.mjs";
 import { until, watch } from "./watch.mjs";
 
+/** What a service's players and ports saw: the longest time between two answers of a ready service, in ms.
+ *  @typedef {{
+ *    readonly frames: number;
+ *    readonly refused: number;
+ *    readonly notReadyMs: number;
+ *  }} Watched */
+
 /** A new process is killed at most this long after the beginning of its upgrade, ms: before it listens, or after. */
 const KILLED_WITHIN_MS = 5_000;
 
-/** `reloads`: upgrades with a kill; `streams`: all of them published in the first process, to the end. */
+/** `reloads`: upgrades with a kill; `streams`: all of them published in the first process, to the end.
+ *  @type {(options: {
+ *    readonly reloads: number;
+ *    readonly streams: number;
+ *    readonly tell?: (text: string) => void;
+ *  }) => Promise<
+ *    Watched & {
+ *      readonly reloads: number;
+ *      readonly killed: number;
+ *      readonly database: Watched;
+ *      readonly wrong: readonly string[];
+ *      readonly log: readonly string[];
+ *    }
+ *  >} */
 export async function rehearseDay({ reloads, streams, tell = () => {} }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-rehearse-"));
   // PostgreSQL runs as its own user.

@@ -2,7 +2,10 @@
 import { readFileSync } from "node:fs";
 import { GLIBC } from "./targets.mjs";
 
-/** An addon that exceeds this includes something that it does not need. */
+/** @import { Target } from "./targets.mjs" */
+
+/** An addon that exceeds this includes something that it does not need.
+ *  @type {number} */
 export const ADDON_LIMIT_BYTES = 12_000_000;
 const [, GLIBC_MINOR] = GLIBC.split(".").map(Number);
 

@@ -8,6 +8,8 @@ import { withLock } from "../../scripts/lock.mjs";
 import { fetchPinned } from "../../scripts/pinned-package.mjs";
 import { ownTarget } from "./targets.mjs";
 
+/** @import { Target } from "./targets.mjs" */
+
 /** The folder of a package with an addon, by the name of the package. Other platforms' packages are downloaded once, and
  *  again if the lock file changes.
  *  @param {import("./targets.mjs").Target} target

@@ -13,7 +13,8 @@ const STRANGERS = [
 ];
 const SECRETS = [/-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/]{32}/, /\bhg_[A-Za-z0-9]{30,}/];
 
-/** A package that exceeds this contains something twice, or for another platform. */
+/** A package that exceeds this contains something twice, or for another platform.
+ *  @type {number} */
 export const PACKAGE_LIMIT_BYTES = 40_000_000;
 
 /** Every file of a package's folder with its bytes, in the order of names.

@@ -7,7 +7,8 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** What precedes the file in the documented command. */
+/** What precedes the file in the documented command.
+ *  @type {readonly string[]} */
 export const INSTALL = ["npm", "install", "--offline", "--no-update-notifier"];
 const DNS_PORT = 53;
 

@@ -1,7 +1,8 @@
 // The most restricted environment in which a packaged command must work: user nobody, and a file system that is
 // read-only except for the data directory.
 
-/** User and group `nobody` of Debian. */
+/** User and group `nobody` of Debian.
+ *  @type {number} */
 export const NOBODY = 65534;
 /** A mount namespace that is read-only as a whole; only root may create one. */
 const READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro / && exec "$@"';

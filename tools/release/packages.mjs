@@ -6,12 +6,15 @@ import { root } from "../../scripts/build.mjs";
 import { copyAddons } from "../../scripts/library-files.mjs";
 import { manifestOf } from "./manifest.mjs";
 
+/** @import { Target } from "./targets.mjs" */
+
 /** Parts of the service's folder in a clone: what runs, documentation, and what an operator installs. */
 const SERVICE = ["dist", "docs", "deploy/headgate.mjs", "deploy/systemd", "deploy/kubernetes", "ts/native/index.js"];
 const TEXTS = ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"];
 /** Made by `npm run licences`, and by `npm run release` itself. */
 const LEGAL = ["licences.txt", "sbom.cdx.json"];
-/** The media core in a package. */
+/** The media core in a package.
+ *  @type {string} */
 export const CORE = "ts/native/headgate.node";
 const NOT_SERVED = ["dist/release", ...LEGAL.map((name) => `dist/${name}`)];
 

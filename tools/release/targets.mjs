@@ -1,6 +1,15 @@
 // The systems that a release supports, by the names of their packages.
 
-/** Oldest glibc that runs a release: Debian 10, RHEL 8, Ubuntu 18.10. */
+/** @typedef {{
+ *    readonly name: string;
+ *    readonly triple: string;
+ *    readonly cpu: "x64" | "arm64";
+ *    readonly libc: "glibc" | "musl";
+ *    readonly machine: number;
+ *  }} Target */
+
+/** Oldest glibc that runs a release: Debian 10, RHEL 8, Ubuntu 18.10.
+ *  @type {string} */
 export const GLIBC = "2.28";
 
 /**

@@ -1,6 +1,15 @@
 // The bill of materials in the format that scanners read: CycloneDX 1.6 (ECMA-424). The same components give the same
 // bill.
 
+/** @import { Component } from "./components.mjs" */
+/** @typedef {{
+ *    readonly components: readonly {
+ *      readonly name: string;
+ *      readonly purl: string;
+ *      readonly hashes?: readonly { readonly alg: string; readonly content: string }[];
+ *    }[];
+ *  }} Bill */
+
 /** @param {readonly import("./components.mjs").Component[]} components */
 export function billOf(components, version) {
   const own = `pkg:generic/headgate@${version}`;

@@ -7,6 +7,16 @@ import { dirname, join } from "node:path";
 import { root } from "../../scripts/build.mjs";
 import { TARGETS as RELEASED } from "../release/targets.mjs";
 
+/** @typedef {{
+ *    readonly kind: "cargo" | "npm";
+ *    readonly name: string;
+ *    readonly version: string;
+ *    readonly licence: string;
+ *    readonly isFromRegistry: boolean;
+ *    readonly checksum: string | null;
+ *    readonly folder: string | null;
+ *  }} Component */
+
 /**
  * @typedef {object} Component
  * @property {"cargo" | "npm"} kind

@@ -2,6 +2,8 @@
 // that hold state.
 import satisfies from "spdx-satisfies";
 
+/** @import { Component } from "./components.mjs" */
+
 /** Permissive licences. Read a licence before adding it. */
 const ALLOWED = [
   "0BSD",
@@ -29,6 +31,7 @@ export function faultsOf(components) {
   });
 }
 
+/** @type {(licence: string) => boolean} */
 export function isAllowed(licence) {
   try {
     return satisfies(licence, ALLOWED);

@@ -24,7 +24,31 @@ const until = untilWithin(LIMIT_MS);
 const PLAYED_S = 2;
 
 /** `before`, `after`: built checkouts; `streams`: running on each node all the time; `calmMs`: between two
- *  replacements. */
+ *  replacements.
+ *  @type {(options: {
+ *    before: string;
+ *    after: string;
+ *    nodes: number;
+ *    streams: number;
+ *    calmMs: number;
+ *    tell?: (text: string) => void;
+ *  }) => Promise<{
+ *    readonly replaced: number;
+ *    readonly requests: number;
+ *    readonly refused: number;
+ *    readonly passing: number;
+ *    readonly watched: number;
+ *    readonly frames: number;
+ *    readonly commands: number;
+ *    readonly takenS: readonly number[];
+ *    readonly tables: string;
+ *    readonly accepted: number;
+ *    readonly done: number;
+ *    readonly repeated: number;
+ *    readonly reasons: Readonly<Record<string, number>>;
+ *    readonly wrong: readonly string[];
+ *    readonly log: readonly string[];
+ *  }>} */
 export async function rehearse({ before, after, nodes: count, streams, calmMs, tell = () => {} }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-upgrade-"));
   const data = join(tmpdir(), `headgate-upgrade-postgres-${process.pid}`);

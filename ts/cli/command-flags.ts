@@ -100,8 +100,8 @@ export const refusalFlags = {
 /** The verbs of `headgate upstreams`. */
 export const UPSTREAM_VERBS = [
   "ls CLIENT_ID|STREAM_ID",
-  "add CLIENT_ID URL",
-  "rm CLIENT_ID ID",
+  "add CLIENT_ID|STREAM_ID URL",
+  "rm CLIENT_ID|STREAM_ID ID",
   "pause STREAM_ID ID",
   "resume STREAM_ID ID",
   "retry STREAM_ID ID",
@@ -126,6 +126,9 @@ export const tokenFlags = {
 
 /** The verbs of `headgate settings`. */
 export const SETTINGS_VERBS = ["show", "set NAME VALUE"] as const;
+
+/** The verbs of `headgate logo`. */
+export const LOGO_VERBS = ["show", "set FILE", "rm"] as const;
 
 /** Flags of `headgate usage`. */
 export const usageFlags = {

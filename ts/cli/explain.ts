@@ -48,7 +48,7 @@ function linesOf({
     `Publish ${client_id} of stream ${stream}${by}, ${state}${trace_id === null ? "" : `; trace ${trace_id}`}`,
     `Began ${moments[0]?.at ?? "at an unknown time"}`,
     "",
-    ...moments.map(({ text }, place) => `${(offsets[place] ?? "").padStart(width)}  ${text}`),
+    ...moments.map(({ text }, index) => `${(offsets[index] ?? "").padStart(width)}  ${text}`),
     ...(findings.length === 0 ? [] : ["", "What is wrong now:"]),
     ...findings.map(({ words, advice }) => `  ${words}. ${advice}`),
     ...(is_watched || state === "denied" || state === "asking" ? [] : ["", "No details of its media were recorded."]),

@@ -30,9 +30,10 @@ export async function runUpstreams(words: readonly string[], flags: GivenFlags):
   const session = () => `/session/${encodeURIComponent(wanted(whose, "the client id"))}`;
   const stream = () => `/stream/${encodeURIComponent(wanted(whose, "the stream's id"))}/upstream`;
   const one = () => `${stream()}/${encodeURIComponent(wanted(what, "the upstream's id"))}`;
+  const isSession = whose === undefined || /^\d+$/.test(whose);
+  const all = () => (isSession ? `${session()}/upstream` : stream());
   switch (verb) {
     case "ls": {
-      const isSession = whose === undefined || /^\d+$/.test(whose);
       const answer = await ask(flags, "GET", isSession ? session() : stream());
       const upstreams = isSession ? (answer as { readonly upstreams: readonly ShownUpstream[] }).upstreams : answer;
       return print(flags, upstreams, linesOf(upstreams as readonly ShownUpstream[]));
@@ -40,13 +41,13 @@ export async function runUpstreams(words: readonly string[], flags: GivenFlags):
     case "add": {
       const label = typeof flags.label === "string" ? flags.label : null;
       const body = { url: wanted(what, "the RTMP URL"), label };
-      return print(flags, await ask(flags, "POST", `${session()}/upstream`, body), [
-        "The stream is now pushed there too.",
+      return print(flags, await ask(flags, "POST", all(), body), [
+        isSession ? "The stream is now pushed there too." : "The stream is pushed there whenever it is live.",
       ]);
     }
     case "rm": {
       const id = encodeURIComponent(wanted(what, "the upstream's id"));
-      return print(flags, await ask(flags, "DELETE", `${session()}/upstream/${id}`), ["The push has ended."]);
+      return print(flags, await ask(flags, "DELETE", `${all()}/${id}`), ["The push has ended."]);
     }
     case "pause":
       return print(flags, await ask(flags, "PUT", `${one()}/pause`), ["Nothing is pushed there until it is resumed."]);

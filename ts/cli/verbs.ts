@@ -6,6 +6,7 @@ import {
   backupFlags,
   captureFlags,
   endFlags,
+  LOGO_VERBS,
   organisationFlags,
   refusalFlags,
   replayFlags,
@@ -132,6 +133,12 @@ const ORGANISATION_VERBS = {
     flags: askingFlags,
     help: "Settings of the organisation (calls the service with HEADGATE_API_KEY)",
     run: async (words, flags) => await (await import("./asked/settings.ts")).runSettings(words, flags),
+  },
+  logo: {
+    words: LOGO_VERBS.join(" | "),
+    flags: askingFlags,
+    help: "The picture that broadcasters see on /broadcast (calls the service with HEADGATE_API_KEY)",
+    run: async (words, flags) => await (await import("./asked/logo.ts")).runLogo(words, flags),
   },
   usage: {
     words: "",

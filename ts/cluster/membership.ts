@@ -18,7 +18,7 @@ import {
 } from "./nodes.ts";
 import { BEAT_EVERY_MS, LEASE_MS, Watch } from "./watch.ts";
 
-/** How often the other nodes are read, ms: a death is noticed at most this long after the lease. */
+/** How often the other nodes are read, ms; besides, they are read when the lease of a silent one ends. */
 const READ_EVERY_MS = 1_000;
 /** After this long a node ends also what the others should have ended of a departed node, in case they have died, ms. */
 const OTHERS_LIMIT_MS = 4_000;
@@ -141,15 +141,22 @@ export async function joinCluster(deps: ClusterDeps): Promise<ClusterMembership>
     log.info({ epoch }, "this node is back");
   }
 
-  /** Runs `act` every `everyMs`, counted from start to start. */
-  function repeat(act: () => Promise<void>, everyMs: number, keep: (timer: NodeJS.Timeout) => void): void {
+  /** Runs `act` every `everyMs`, counted from start to start. `early`: the earliest moment after a given one at which it
+   *  runs besides. */
+  function repeat(
+    act: () => Promise<void>,
+    everyMs: number,
+    keep: (timer: NodeJS.Timeout) => void,
+    early = (_after: number) => Number.POSITIVE_INFINITY,
+  ): void {
     const startedAt = performance.now();
     void inTurn(async () => (isByItself() ? undefined : await act()))
       .catch((err: unknown) => log.warn({ err }, "no sign of life could be written: the store does not answer"))
       .finally(() => {
         if (left) return;
-        const restMs = isByItself() ? untilTick(everyMs) : Math.max(0, everyMs - (performance.now() - startedAt));
-        keep(setTimeout(() => repeat(act, everyMs, keep), restMs).unref());
+        const nextAt = Math.min(startedAt + everyMs, early(startedAt));
+        const restMs = isByItself() ? untilTick(everyMs) : Math.max(0, Math.ceil(nextAt - performance.now()));
+        keep(setTimeout(() => repeat(act, everyMs, keep, early), restMs).unref());
       });
   }
 
@@ -178,9 +185,10 @@ export async function joinCluster(deps: ClusterDeps): Promise<ClusterMembership>
       repeat(live, BEAT_EVERY_MS, (timer) => {
         beating = timer;
       });
-      repeat(readOthers, READ_EVERY_MS, (timer) => {
+      const keep = (timer: NodeJS.Timeout) => {
         reading = timer;
-      });
+      };
+      repeat(readOthers, READ_EVERY_MS, keep, (after) => watch.nextEndAfter(after));
     },
     async readNodes() {
       await inTurn(live);

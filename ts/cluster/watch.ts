@@ -20,6 +20,12 @@ export class Watch {
   readonly #since = new Map<number, { readonly beats: number; readonly at: number }>();
   #readAt = Number.NEGATIVE_INFINITY;
 
+  /** When the next lease after `now` ends, unless a further sign of life is read before; Infinity if there is none. */
+  nextEndAfter(now: number): number {
+    const ends = [...this.#since.values()].map(({ at }) => at + LEASE_MS);
+    return Math.min(...ends.filter((at) => at > now));
+  }
+
   /** Takes what was read of the others at `at` (ms, monotonic) and returns those that are dead. */
   read<Other extends Seen>(others: readonly Other[], at: number): readonly Other[] {
     if (at - this.#readAt > AWAY_AFTER_MS) this.#since.clear();

@@ -7,5 +7,5 @@ import { startSession } from "./shell/session.ts";
 // The router decodes paths and would throw: a path that cannot be decoded is no page of the dashboard.
 if (!isReadable(location.pathname)) history.replaceState(null, "", "/dashboard/");
 void startSession();
-const place = document.getElementById("dashboard");
-if (place !== null) render(<Dashboard />, place);
+const root = document.getElementById("dashboard");
+if (root !== null) render(<Dashboard />, root);

@@ -4,7 +4,7 @@
 import type { Logger } from "pino";
 import { UpgradeFailed } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
-import { placeOfFault } from "./fault-place.ts";
+import { locationOfFault } from "./fault-location.ts";
 import type { FormerProcesses } from "./lifeline.ts";
 import type { KeptSockets, NamedSockets } from "./listening-sockets.ts";
 import type { ServiceManager } from "./manager.ts";
@@ -118,7 +118,7 @@ export function createHandover(deps: HandoverDeps): { readonly handOver: Handove
       state.become("leaving");
       return done;
     } catch (error) {
-      const reason = `${reasonOf(error)}${await placeOfFault(error)}`;
+      const reason = `${reasonOf(error)}${await locationOfFault(error)}`;
       log.error({ reason }, "the upgrade did not happen: this process continues");
       deps.failed();
       kept?.close();

@@ -2,7 +2,7 @@
 // Meanwhile it keeps the listening sockets open: connections wait, and none is refused.
 import type { Logger } from "pino";
 import { reasonOf } from "../reason.ts";
-import { placeOfFault } from "./fault-place.ts";
+import { locationOfFault } from "./fault-location.ts";
 import type { LifelineWord } from "./lifeline.ts";
 import type { ServiceManager } from "./manager.ts";
 import type { Successor } from "./successor.ts";
@@ -106,7 +106,7 @@ export function createSuccession(deps: SuccessionDeps): Succession {
       return successor;
     } catch (error) {
       deps.failed();
-      const reason = `${reasonOf(error)}${await placeOfFault(error)}`;
+      const reason = `${reasonOf(error)}${await locationOfFault(error)}`;
       log.error({ reason }, "no process could be started in place of the one that died");
       return null;
     }

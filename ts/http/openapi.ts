@@ -83,7 +83,7 @@ export type About = "session" | "client" | "stream";
 export type Declarations = { readonly [Name in RouteName]?: RouteText };
 
 /** Where the requests of a route about a running publish are served. */
-export interface Place {
+export interface Destination {
   readonly about: About;
   readonly ends: boolean;
   readonly long: boolean;
@@ -93,7 +93,7 @@ export interface Place {
 }
 
 /** Serves a request on the node that has its publish. */
-export type Forward = (place: Place) => MiddlewareHandler;
+export type Forward = (destination: Destination) => MiddlewareHandler;
 
 /** `GET /stream/{id}` → `/stream/:id`. */
 type Path<Name extends string> = Name extends `${string} ${infer P}` ? HonoPath<P> : never;
@@ -155,8 +155,13 @@ export function newRoutes<Declared extends Declarations>(
   const hono = new Hono<Env>();
   const serving = (name: RouteName, text: RouteText, handler: (c: Context<Env>) => Promise<Response>) => {
     const { about, ends = false, long = false, answersWithinMs } = text;
-    if (about === undefined) hono.on(...placeOf(name), handler);
-    else hono.on(...placeOf(name), forward({ about, idOf: idIn(name, text), ends, long, answersWithinMs }), handler);
+    if (about === undefined) hono.on(...methodAndPathOf(name), handler);
+    else
+      hono.on(
+        ...methodAndPathOf(name),
+        forward({ about, idOf: idIn(name, text), ends, long, answersWithinMs }),
+        handler,
+      );
   };
   return {
     hono,
@@ -200,7 +205,7 @@ function textOf(declared: Declarations, name: RouteName): RouteText {
 }
 
 /** Finds the id of what a request is about: the first parameter of its path, or a member of its query or body. */
-function idIn(name: RouteName, { about, query }: RouteText): Place["idOf"] {
+function idIn(name: RouteName, { about, query }: RouteText): Destination["idOf"] {
   const [, parameter] = /\{(\w+)\}/.exec(name) ?? [];
   if (parameter === "file") return async (c) => /^(.+)\.flv$/.exec(c.req.param("file") ?? "")?.[1] ?? null;
   if (parameter !== undefined) return async (c) => c.req.param(parameter) ?? null;
@@ -224,7 +229,7 @@ function readerOf({
 }
 
 /** Arguments for Hono's `on`. */
-function placeOf(name: RouteName): [method: string, path: string] {
+function methodAndPathOf(name: RouteName): [method: string, path: string] {
   const [method, path] = name.split(" ") as [string, string];
   return [method, path.replaceAll(/\{(\w+)\}/g, ":$1")];
 }

@@ -1,7 +1,6 @@
 // /organisation and /organisation/webhook (docs/management.md; M5–M7).
 import type { Kysely } from "kysely";
 import type { CapacityConfig, OrganisationLimits } from "../capacity/settings.ts";
-import { BadWebhookUrl } from "../errors.ts";
 import { type Actor, changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import type { Customers } from "../organisation/customers.ts";
@@ -13,6 +12,7 @@ import { limitsOf } from "../publish/limits/organisation-limiter.ts";
 import type { Workbench } from "../publish/webhook/workbench.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
 import { type Declarations, newRoutes, Organisation, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { acceptAddress, webhookAddress } from "./request/webhook-address.ts";
 
 /** Validates a webhook URL before it is saved: null when it may be saved (W21). */
 export type CheckWebhookUrl = typeof checkWebhookUrl;
@@ -32,15 +32,10 @@ export const ORGANISATION_ROUTES = {
       "The HTTPS address that is called for every publish. null or an empty string removes it. It must be publicly " +
       "reachable, without user name and fragment, and at most 2048 bytes long; otherwise 400 with code 9001 and a reason.",
     body: z.object({
-      webhook: z
-        .string()
-        .nullable()
-        .transform((given) => (given === "" ? null : given))
-        .openapi({
-          description: "null or an empty string: no webhook (M6)",
-          maxLength: 2_048,
-          example: "https://customer.example/publish",
-        }),
+      webhook: webhookAddress({
+        description: "null or an empty string: no webhook (M6)",
+        example: "https://customer.example/publish",
+      }),
     }),
     bodyRequired: true,
     answer: Organisation,
@@ -75,10 +70,7 @@ export function organisationRoutes(
   routes.guarded("GET /organisation", async (c, caller) => c.json(await record(caller.organisation, caller)));
 
   routes.guarded("PUT /organisation/webhook", async (c, caller, { body: { webhook } }) => {
-    const refusal =
-      webhook === null ? null : await deps.checkWebhookUrl(webhook, { dev: config.dev, owner: caller.organisation.id });
-    if (refusal !== null) throw new BadWebhookUrl(refusal.reason);
-    if (webhook !== null) await secrets.ensure(caller.organisation.id);
+    if (webhook !== null) await acceptAddress(deps, secrets, webhook, caller.organisation.id);
     return c.json(await change(caller, webhook));
   });
 

@@ -1,7 +1,6 @@
 // /organisation/webhook/copies: the second webhook, which gets copies of the calls to the first one, and alerts. Its test
 // and its deliveries are among the routes of the webhook (webhook-routes.ts).
 import type { Kysely } from "kysely";
-import { BadWebhookUrl } from "../errors.ts";
 import { type Actor, changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import type { Customers } from "../organisation/customers.ts";
@@ -18,6 +17,7 @@ import type { Workbench } from "../publish/webhook/workbench.ts";
 import type { Schema } from "../store/schema.ts";
 import { WebhookFailure, webhookFailureOf } from "./monitoring/webhook-failure.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { acceptAddress, NewSecret, renewSecret, webhookAddress } from "./request/webhook-address.ts";
 
 const Events = z.enum(COPIED_EVENTS).openapi({
   description: "all: copies of publish, update_publish and publish_done, and alerts (call=health); alerts: those alone",
@@ -47,15 +47,10 @@ export const WEBHOOK_COPY_ROUTES = {
       "It gets copies of the calls to the webhook and alerts, signed with its own secret. Its answers decide nothing, and " +
       "no publish waits for it. null or an empty string removes it. The same addresses are refused as for the webhook.",
     body: z.object({
-      webhook: z
-        .string()
-        .nullable()
-        .transform((given) => (given === "" ? null : given))
-        .openapi({
-          description: "null or an empty string: none",
-          maxLength: 2_048,
-          example: "https://staging.customer.example/publish",
-        }),
+      webhook: webhookAddress({
+        description: "null or an empty string: none",
+        example: "https://staging.customer.example/publish",
+      }),
       events: z.enum(COPIED_EVENTS).optional().openapi({ description: "By default all, or as before" }),
     }),
     bodyRequired: true,
@@ -71,9 +66,7 @@ export const WEBHOOK_COPY_ROUTES = {
     tag: "Organisation",
     summary: "Create or rotate the secret of the second webhook",
     description: "Shown only in this response. For 24 hours, calls are also signed with the old secret.",
-    answer: z.object({
-      secret: z.string().openapi({ example: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=" }),
-    }),
+    answer: NewSecret,
   },
 } satisfies Declarations;
 
@@ -88,7 +81,7 @@ export function webhookCopyRoutes(
     readonly config: { readonly dev: boolean };
   },
 ): Routes["hono"] {
-  const { db, clock, config, copySecrets, customers, workbench } = deps;
+  const { db, clock, copySecrets, customers, workbench } = deps;
   const routes = newRoutes(deps, WEBHOOK_COPY_ROUTES);
 
   routes.guarded("GET /organisation/webhook/copies", async (c, caller) =>
@@ -96,23 +89,16 @@ export function webhookCopyRoutes(
   );
 
   routes.guarded("PUT /organisation/webhook/copies", async (c, caller, { body: { webhook: url, events } }) => {
-    const { id } = caller.organisation;
     if (url === null) return c.json(await change(caller, null));
-    const refusal = await deps.checkWebhookUrl(url, { dev: config.dev, owner: id });
-    if (refusal !== null) throw new BadWebhookUrl(refusal.reason);
-    await copySecrets.ensure(id);
+    await acceptAddress(deps, copySecrets, url, caller.organisation.id);
     return c.json(await change(caller, { url, events: events ?? "all" }, events === undefined));
   });
 
   routes.guarded("DELETE /organisation/webhook/copies", async (c, caller) => c.json(await change(caller, null)));
 
-  routes.guarded("POST /organisation/webhook/copies/secret", async (c, caller) => {
-    const { id } = caller.organisation;
-    const what = { action: "webhook.copies.secret", subject: id };
-    const secret = await changed(db, caller, clock.now(), what, (trx) => copySecrets.rotate(trx, id));
-    customers.forget(id);
-    return c.json({ secret });
-  });
+  routes.guarded("POST /organisation/webhook/copies/secret", async (c, caller) =>
+    c.json(await renewSecret(deps, copySecrets, caller, "webhook.copies.secret")),
+  );
 
   return routes.hono;
 

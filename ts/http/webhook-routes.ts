@@ -21,6 +21,7 @@ import type { Schema } from "../store/schema.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { text, timeFilters, wholeNumber } from "./request/schema.ts";
+import { NewSecret, renewSecret } from "./request/webhook-address.ts";
 
 /** How many deliveries one list returns: by default, and at most. */
 const QUANTITY = { standard: 50, most: 500, refusal: "must be a number of at least 1" } as const;
@@ -89,9 +90,7 @@ export const WEBHOOK_ROUTES = {
     summary: "Create or rotate the webhook secret",
     description:
       "Shown only in this response. For 24 hours, calls are also signed with the old secret (Standard Webhooks: two signatures).",
-    answer: z.object({
-      secret: z.string().openapi({ example: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=" }),
-    }),
+    answer: NewSecret,
   },
   "POST /organisation/webhook/test": {
     tag: "Organisation",
@@ -154,6 +153,11 @@ export const WEBHOOK_ROUTES = {
   },
 } satisfies Declarations;
 
+const TESTS = [
+  ["POST /organisation/webhook/test", "webhook"],
+  ["POST /organisation/webhook/copies/test", "copies"],
+] as const;
+
 export function webhookRoutes(
   deps: RouteDeps & {
     readonly db: Kysely<Schema>;
@@ -166,23 +170,16 @@ export function webhookRoutes(
   const { db, clock, secrets, customers, workbench } = deps;
   const routes = newRoutes(deps, WEBHOOK_ROUTES);
 
-  routes.guarded("POST /organisation/webhook/secret", async (c, caller) => {
-    const { id } = caller.organisation;
-    const change = { action: "webhook.secret", subject: id };
-    const secret = await changed(db, caller, clock.now(), change, (trx) => secrets.rotate(trx, id));
-    customers.forget(id);
-    return c.json({ secret });
-  });
+  routes.guarded("POST /organisation/webhook/secret", async (c, caller) =>
+    c.json(await renewSecret(deps, secrets, caller, "webhook.secret")),
+  );
 
-  routes.guarded("POST /organisation/webhook/test", async (c, { organisation }, { body }) => {
-    const given = argumentsOf(body.arguments ?? null);
-    return c.json(callRecord(await workbench.test(organisation.id, "webhook", given, c.get("trace"))));
-  });
-
-  routes.guarded("POST /organisation/webhook/copies/test", async (c, { organisation }, { body }) => {
-    const given = argumentsOf(body.arguments ?? null);
-    return c.json(callRecord(await workbench.test(organisation.id, "copies", given, c.get("trace"))));
-  });
+  for (const [route, to] of TESTS) {
+    routes.guarded(route, async (c, { organisation }, { body }) => {
+      const given = argumentsOf(body.arguments ?? null);
+      return c.json(callRecord(await workbench.test(organisation.id, to, given, c.get("trace"))));
+    });
+  }
 
   routes.guarded(
     "GET /organisation/webhook/deliveries",

@@ -342,6 +342,16 @@ export interface MediaOptions {
   readonly rtmpConnectionsPerAddress: number
 }
 
+/** A media section of an offer or an answer. */
+export interface MediaSummary {
+  readonly kind: 'audio' | 'video' | 'application' | 'other'
+  /** The port is 0: rejected, or bundle-only. */
+  readonly isOff: boolean
+  readonly direction: 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive'
+  /** As in `a=rtpmap`, for H.264 with its profile: `H264/90000 42e01f`. */
+  readonly codecs: readonly string[]
+}
+
 /** Sends `state` to the service manager (sd_notify(3)) at its socket: a path, or `@` and an abstract name. */
 export declare function notifyManager(socket: string, state: string): void
 
@@ -351,6 +361,22 @@ export interface OfferParsed {
   readonly offer: WhipOffer
 }
 
+/** An offer that was read. */
+export interface OfferRead {
+  /** As far as it could be read. */
+  readonly summary: OfferSummary
+  readonly result: OfferParsed | SdpRefused
+}
+
+/** What people read of an offer: no credential, address or free text. */
+export interface OfferSummary {
+  readonly media: readonly MediaSummary[]
+  /** Number of each kind: `2 host udp`. */
+  readonly candidates: readonly string[]
+  /** Sections of our answer; empty for a refused offer. */
+  readonly agreed: readonly MediaSummary[]
+}
+
 /** Why a publish goes on air or to standby. */
 export type OnAirCause = 'began' | 'lost' | 'silent' | 'switched'
 
@@ -358,7 +384,7 @@ export type OnAirCause = 'began' | 'lost' | 'silent' | 'switched'
 export declare function ownOffer(audio: boolean, video: boolean): WhipOffer
 
 /** Parses and validates a WHIP offer before the customer is asked. */
-export declare function parseOffer(offer: string): OfferParsed | SdpRefused
+export declare function parseOffer(offer: string): OfferRead
 
 /** The state of one player of a running publish. */
 export interface PlayerStatus {

@@ -37,7 +37,7 @@ export function keyIdIn(text: string): string | null {
 function checksum(body: string): string {
   let rest = crc32(body);
   let digits = "";
-  for (let place = 0; place < CHECKSUM_LENGTH; place += 1) {
+  for (let index = 0; index < CHECKSUM_LENGTH; index += 1) {
     digits = ALPHABET[rest % ALPHABET.length] + digits;
     rest = Math.floor(rest / ALPHABET.length);
   }

@@ -64,14 +64,14 @@ async function* everyTaggedDay(
   span: Pick<UsageSpan, "from" | "to" | "stream" | "tag">,
 ): AsyncGenerator<readonly UsageOfDay[], void, undefined> {
   for (let after: UsageSpan["after"] = null; ; ) {
-    let places = rowsIn(db, organisationId, span).select(["day", "stream_id"]);
-    if (after !== null) places = places.where(isBehind(after));
-    places = places.orderBy("day").orderBy("stream_id").limit(TABLE_WINDOW);
-    const near = usageOf(db, organisationId, span).innerJoin(places.as("near"), (join) =>
+    let positions = rowsIn(db, organisationId, span).select(["day", "stream_id"]);
+    if (after !== null) positions = positions.where(isBehind(after));
+    positions = positions.orderBy("day").orderBy("stream_id").limit(TABLE_WINDOW);
+    const near = usageOf(db, organisationId, span).innerJoin(positions.as("near"), (join) =>
       join.onRef("near.day", "=", "usage.day").onRef("near.stream_id", "=", "usage.stream_id"),
     );
     yield await daysOf(near as ReturnType<typeof usageOf>, { after: null, quantity: TABLE_WINDOW });
-    const last = await lastInWindow(places, TABLE_WINDOW);
+    const last = await lastInWindow(positions, TABLE_WINDOW);
     if (last === undefined) return;
     after = { day: last.day, stream: last.stream_id };
   }

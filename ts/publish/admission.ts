@@ -144,9 +144,9 @@ export function createAdmission(deps: AdmissionDeps): {
       const live = await goLive(deps, intent, { rival, place });
       if (live.outcome === "denied") return live;
       const terms = { ...termsOf(known, settings), ...upstreamsOf(named, live.upstreams), acceptedAt: clock.now() };
-      const { protocol, session = null, offered = null } = request;
+      const { protocol, session = null, offer = null } = request;
       const { clientId } = intent;
-      allowed = deps.allow({ clientId, intent, claims: known.claims, protocol, session, place, ...terms }, offered);
+      allowed = deps.allow({ clientId, intent, claims: known.claims, protocol, session, place, ...terms }, offer);
       return allowed;
     } finally {
       if (allowed === null) reservation.release();

@@ -3,6 +3,7 @@
 import type { Logger } from "pino";
 import { NO_MEDIA, type PublishEnded } from "../media/events.ts";
 import type { Hold } from "../media/hold.ts";
+import type { OfferSummary } from "../media.ts";
 import { type Denied, denied } from "./denials.ts";
 import { type Ending, endingOf } from "./ending/ending.ts";
 import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
@@ -30,8 +31,8 @@ export interface Started<Opened extends Answer = Answer> {
   readonly answer: Opened;
 }
 
-/** `offered`: SDP of the client; null when it made no offer. */
-export type Allow = (publish: StartingPublish, offered: string | null) => Allowed;
+/** `offer`: of a WHIP client; null when it made none. */
+export type Allow = (publish: StartingPublish, offer: OfferSummary | null) => Allowed;
 
 export function createAllow(deps: {
   readonly publishes: Pick<Publishes, "answered" | "freeName" | "beside" | "start" | "onEnded">;
@@ -67,7 +68,7 @@ export function createAllow(deps: {
     return { windowMs, continues: lost?.clientId ?? null, ...silence, ...(other && { beside: other.clientId }) };
   }
 
-  return (publish, offered) => {
+  return (publish, offer) => {
     const { clientId } = publish;
     let isUsed = false;
     const use = () => {
@@ -100,7 +101,7 @@ export function createAllow(deps: {
           await deps.end({ kind: "publish_ended", clientId, reason: "internal_error", held: false, ...NO_MEDIA });
           return denied("internal_error");
         }
-        events.emit({ kind: "opened", publish, offered, answer });
+        events.emit({ kind: "opened", publish, offer });
         return { outcome: "started", answer };
       },
       async drop() {

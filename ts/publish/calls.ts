@@ -9,6 +9,7 @@ import type { Schema } from "../store/schema.ts";
 import type { Resolve } from "./addresses/resolver.ts";
 import { createAlertRecords } from "./alerts/alert-records.ts";
 import { watchForAlerts } from "./alerts/alerts.ts";
+import type { EndEvents } from "./ends.ts";
 import type { PublishEvents } from "./publish-events.ts";
 import type { PublishingSettings } from "./publishing-settings.ts";
 import { createWebhooks } from "./webhook/call.ts";
@@ -96,15 +97,15 @@ export function createCalls(deps: CallsDeps) {
 }
 
 /** The publish_done of a publish goes to both. */
-function bothOf(outbox: Outbox, copies: Outbox): Pick<Outbox, "hold" | "release" | "wake"> {
+function bothOf(outbox: Outbox, copies: Outbox): EndEvents {
   return {
     hold(clientId) {
       outbox.hold(clientId);
       copies.hold(clientId);
     },
-    release(clientId, organisation) {
-      outbox.release(clientId, organisation);
-      copies.release(clientId, organisation);
+    release(clientId, organisation, written) {
+      outbox.release(clientId, organisation, written.includes("outbox"));
+      copies.release(clientId, organisation, written.includes("webhook_copy_outbox"));
     },
     wake() {
       outbox.wake();

@@ -11,6 +11,7 @@ import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
 import { orphans, recordOrphanEnds } from "./orphans.ts";
 import { type EndedSubject, type FinalCounters, recordEnd, recordEndOf } from "./record.ts";
 import type { Outbox } from "./webhook/outbox/outbox.ts";
+import { OUTBOXES, type OutboxName } from "./webhook/outbox/waiting.ts";
 
 /** Between two attempts while the store fails, ms. */
 const RETRY_MS = 2_000;
@@ -53,9 +54,14 @@ export interface Ends {
   recordOrphans(reason: RecordedEndReason, epoch: number, share?: Share): Promise<void>;
 }
 
+/** Where the events of ends wait: an end has one in each outbox that it is `written` to. */
+export interface EndEvents extends Pick<Outbox, "hold" | "wake"> {
+  release(clientId: number, organisation: string | undefined, written: readonly OutboxName[]): void;
+}
+
 export function createEnds(deps: {
   readonly db: Kysely<Schema>;
-  readonly outbox: Pick<Outbox, "hold" | "release" | "wake">;
+  readonly outbox: EndEvents;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -66,19 +72,24 @@ export function createEnds(deps: {
   const unrecorded = new Map<number, Ended>();
   let timer: NodeJS.Timeout | undefined;
 
-  async function attempt(end: Ended): Promise<void> {
+  /** Resolves with the outboxes that may have its event. */
+  async function attempt(end: Ended): Promise<readonly OutboxName[]> {
     const { clientId } = end;
     try {
       const { subject = null, counters } = end;
       const own = { ...end, whose: "own" } as const;
-      if (subject === null || counters === null) await recordEnd(db, clientId, own, clock.now());
-      else await recordEndOf(db, subject, { ...own, counters }, clock.now());
+      const written =
+        subject === null || counters === null
+          ? await recordEnd(db, clientId, own, clock.now())
+          : await recordEndOf(db, subject, { ...own, counters }, clock.now());
       if (unrecorded.delete(clientId)) log.info({ clientId }, "end of publish is recorded now");
+      return written;
     } catch (err) {
       // One line for each end, however often it is tried.
       if (!unrecorded.has(clientId)) log.error({ err, clientId }, "end of publish could not be recorded yet");
       unrecorded.set(clientId, end);
       timer ??= setTimeout(() => void retry(), RETRY_MS).unref();
+      return OUTBOXES;
     }
   }
 
@@ -97,11 +108,11 @@ export function createEnds(deps: {
       outbox.hold(clientId);
       underWay.add(clientId);
       const tried = slots.enter().then((leave) => attempt(end).finally(leave));
-      const done = Promise.allSettled([tried, lastUpdate]).then(() => {
+      const done = Promise.allSettled([tried, lastUpdate]).then(([written]) => {
         underWay.delete(clientId);
-        outbox.release(clientId, end.organisationId);
+        outbox.release(clientId, end.organisationId, written.status === "fulfilled" ? written.value : OUTBOXES);
       });
-      return { tried, done };
+      return { tried: tried.then(() => {}), done };
     },
     retry,
     async recordOrphans(reason, epoch, share = EVERYTHING) {

@@ -2,6 +2,7 @@
 // listens decides nothing, and its failure is no publish's.
 import type { Logger } from "pino";
 import type { ConnectionRefused, OnAirChanged, PublishEnded, UpstreamChanged } from "../media/events.ts";
+import type { OfferSummary } from "../media.ts";
 import type { Denied } from "./denials.ts";
 import type { Ending } from "./ending/ending.ts";
 import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
@@ -32,13 +33,8 @@ export type PublishEvent =
   | { readonly kind: "denied"; readonly refusal: Denied; readonly request: RefusedPublish }
   /** It runs; the media core receives it next. */
   | { readonly kind: "started"; readonly publish: StartingPublish }
-  /** The media core has it. `offered` and `answer`: SDP, null for RTMP. */
-  | {
-      readonly kind: "opened";
-      readonly publish: StartingPublish;
-      readonly offered: string | null;
-      readonly answer: string | null;
-    }
+  /** The media core has it. `offer`: of a WHIP client. */
+  | { readonly kind: "opened"; readonly publish: StartingPublish; readonly offer: OfferSummary | null }
   /** A point of its history was taken, as every five seconds. */
   | { readonly kind: "sample"; readonly publish: RunningPublish; readonly reading: PointReading }
   | {

@@ -12,7 +12,7 @@ import type { Denied } from "./denials.ts";
 import { type Ending, writeEnding } from "./ending/ending.ts";
 import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
 import { doneBodyAround, type WebhookSubject } from "./webhook/body.ts";
-import type { OutboxName } from "./webhook/outbox/waiting.ts";
+import { OUTBOXES, type OutboxName } from "./webhook/outbox/waiting.ts";
 import { newWebhookId } from "./webhook/signature.ts";
 
 /** Publishes whose counters are written in one transaction. */
@@ -167,10 +167,17 @@ interface End {
 export type EndedSubject = WebhookSubject & Pick<Intent, "streamId">;
 
 /** Ends an accepted publish and, when the customer was asked, puts its publish_done into the outbox: both or neither. A
- *  publish that is not open is left alone, so the event exists exactly once however often this is called. */
-export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, now: number): Promise<void> {
+ *  publish that is not open is left alone, so the event exists exactly once however often this is called. Resolves with
+ *  the outboxes that may have it. */
+export async function recordEnd(
+  db: Kysely<Schema>,
+  clientId: number,
+  end: End,
+  now: number,
+): Promise<readonly OutboxName[]> {
   const open = await storedPublish(db, clientId);
-  if (open !== null) await recordEndOf(db, open.subject, { ...end, counters: end.counters ?? open.counters }, now);
+  if (open === null) return OUTBOXES;
+  return await recordEndOf(db, open.subject, { ...end, counters: end.counters ?? open.counters }, now);
 }
 
 /** Those of a publish whose end is recorded; stored ones may lack the dropped frames. */
@@ -182,7 +189,7 @@ export async function recordEndOf(
   { streamId, ...subject }: EndedSubject,
   end: Omit<End, "counters"> & { readonly counters: EndCounters },
   now: number,
-): Promise<void> {
+): Promise<readonly OutboxName[]> {
   const { clientId } = subject;
   const { bytesIn, bytesOut, droppedFrames, tracks } = end.counters;
   const [before, after] = doneBodyAround(subject, bytesIn).map((part) => Buffer.from(part).toString("latin1"));
@@ -190,7 +197,7 @@ export async function recordEndOf(
   const whose = end.whose === "own" ? isOwn : sql<boolean>`not ${isOwn}`;
   const { end_code, end_who, end_detail } = writeEnding(end.ending);
   // Each statement checks the state itself.
-  await together(db, [
+  const [, events = 0, copies = 0, ends = 0] = await together(db, [
     addUsage(db, { clientId, bytesIn, bytesOut, whose }, now),
     sql`
       insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, trace, epoch)
@@ -224,6 +231,9 @@ export async function recordEndOf(
         and not exists (select 1 from publish where stream_id = ${streamId} and state = 'live')
     `.compile(db),
   ]);
+  // Otherwise a former attempt, whose answer was lost, may have written them.
+  if (ends === 0) return OUTBOXES;
+  return OUTBOXES.filter((name) => (name === "outbox" ? events : copies) > 0);
 }
 
 /** A publish as stored; null when it is not open. */

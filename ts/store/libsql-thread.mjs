@@ -1,4 +1,5 @@
 // The thread of the embedded store: owns the libsql handle and its fsyncs, so that no other thread waits for a disk.
+// @ts-check
 // Plain JavaScript because Node runs it as a thread from the sources as well as from dist. It handles SQL text and
 // knows no schema. One store at a time; afterwards another one if requested, else the thread ends.
 import { closeSync, existsSync, openSync } from "node:fs";

@@ -171,31 +171,31 @@ export async function markUnfinished(db: Kysely<unknown>): Promise<void> {
 }
 
 /** Whether there is a store, complete or not; false where there is nothing at all. Rejects with `StoreUnavailable` when
- *  there are tables, but not those of a store. `place`: for people. */
+ *  there are tables, but not those of a store. `where`: for people. */
 export async function requireOwnTables(
   db: Kysely<unknown>,
-  place: string,
+  where: string,
   [migration]: readonly Migration[] = MIGRATIONS,
 ): Promise<boolean> {
   const tables = await tableNames(db);
   const names = tables.filter((name) => name !== "migration");
-  const first = tables.length > names.length ? await firstRecord(db, place) : undefined;
+  const first = tables.length > names.length ? await firstRecord(db, where) : undefined;
   if (first !== undefined && [migration?.name, UNFINISHED_COPY].includes(first)) return true;
   const found = first === undefined ? names.slice(0, 3).join(", ") : `migration, with the row ${first}`;
   if (found === "") return false;
   throw new StoreUnavailable(
-    `${place} holds tables that are not those of headgate (${found}), and nothing is created beside them: use an empty database or schema, or check which one is meant`,
+    `${where} holds tables that are not those of headgate (${found}), and nothing is created beside them: use an empty database or schema, or check which one is meant`,
   );
 }
 
-async function firstRecord(db: Kysely<unknown>, place: string): Promise<string | undefined> {
+async function firstRecord(db: Kysely<unknown>, where: string): Promise<string | undefined> {
   try {
     const rows = (db as Kysely<Bookkeeping>).selectFrom("migration").select("name");
     return (await rows.orderBy("position").limit(1).executeTakeFirst())?.name;
   } catch (cause) {
     if (!/column/.test(reasonOf(cause))) throw cause;
     throw new StoreUnavailable(
-      `${place} holds a table named migration that is not headgate's: use an empty database or schema, or check which one is meant`,
+      `${where} holds a table named migration that is not headgate's: use an empty database or schema, or check which one is meant`,
       { cause },
     );
   }
@@ -214,19 +214,19 @@ async function tableNames(db: Kysely<unknown>): Promise<readonly string[]> {
   return (await names.execute(db)).rows.map(({ name }) => name);
 }
 
-/** Runs `migrate` on a store that was just opened and is named `place`; closes the store when that fails. */
+/** Runs `migrate` on a store that was just opened and is named `where`; closes the store when that fails. */
 export async function upToDate(
   db: Kysely<Schema>,
   options: MigrateOptions,
-  place: string,
+  where: string,
   close: () => Promise<void>,
 ): Promise<void> {
   try {
     await migrate(db as Kysely<unknown>, options);
   } catch (cause) {
     await close();
-    if (cause instanceof StoreUnavailable) throw new StoreUnavailable(`${place}: ${cause.message}`, { cause });
-    throw new StoreUnavailable(`cannot update the tables in ${place}: ${reasonOf(cause)}`, { cause });
+    if (cause instanceof StoreUnavailable) throw new StoreUnavailable(`${where}: ${cause.message}`, { cause });
+    throw new StoreUnavailable(`cannot update the tables in ${where}: ${reasonOf(cause)}`, { cause });
   }
 }
 

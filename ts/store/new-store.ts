@@ -17,11 +17,11 @@ const CREATING = "creating-";
 /** Puts a new, empty store into `dataDir`, which exists and has no headgate.db. Rejects with `StoreUnavailable`; unless
  *  the process is killed nothing is left then, and what is left of a killed one is removed by the next. */
 export async function createEmbedded(dataDir: string, migrating: Migrating): Promise<void> {
-  const place = join(dataDir, "headgate.db");
+  const path = join(dataDir, "headgate.db");
   requireNothing(dataDir);
   const unlock = lockFor(dataDir);
   try {
-    if (existsSync(place)) return; // another process was faster
+    if (existsSync(path)) return; // another process was faster
     removeLeftBehind(dataDir, CREATING);
     const folder = mkdtempSync(join(dataDir, CREATING));
     try {
@@ -31,7 +31,7 @@ export async function createEmbedded(dataDir: string, migrating: Migrating): Pro
       copyFileSync(join(folder, "headgate.db"), complete);
       chmodSync(complete, 0o600);
       syncPath(complete);
-      renameSync(complete, place);
+      renameSync(complete, path);
       syncPath(dataDir);
     } finally {
       rmSync(folder, { recursive: true, force: true });

@@ -21,7 +21,7 @@ const LIFELINES = 1;
 
 interface DatabaseConnections {
   /** The database's name for people, never with the password. */
-  readonly place: string;
+  readonly name: string;
   readonly lock: ServiceLock;
   readonly dialect: Dialect;
   disconnect(): Promise<void>;
@@ -33,10 +33,10 @@ export async function openPostgres(
   node: string | null,
   migrating: Migrating = () => {},
 ): Promise<Store> {
-  const { place, lock, dialect, disconnect } = await connectTo(databaseUrl, node);
+  const { name, lock, dialect, disconnect } = await connectTo(databaseUrl, node);
   if (!lock.held && node !== null) {
     throw new StoreUnavailable(
-      `${place} is in use by another headgate process as node ${node}; give each its node.name`,
+      `${name} is in use by another headgate process as node ${node}; give each its node.name`,
     );
   }
   const db = new RetryingKysely<Schema>({ dialect });
@@ -52,9 +52,9 @@ export async function openPostgres(
   };
   const update = async (by: Kysely<Schema>) => {
     await requireVersion(by);
-    await requireOwnTables(by as Kysely<unknown>, place);
+    await requireOwnTables(by as Kysely<unknown>, name);
     if (lock.held) await addJsonEach(by);
-    await upToDate(by, { alone: lock.held, migrating }, place, async () => {});
+    await upToDate(by, { alone: lock.held, migrating }, name, async () => {});
   };
   const updateAlone = (client: ServerClient) =>
     update(new RetryingKysely<Schema>({ dialect: connectionDialect(client) }));
@@ -70,16 +70,16 @@ export async function openPostgres(
 /** Connects to a database and takes the lock of a node or, with `node` null, of a command, unless it is held. Opens no
  *  connection but the lock's. Rejects with `StoreUnavailable` when the server cannot be reached. */
 export async function connectTo(databaseUrl: string, node: string | null): Promise<DatabaseConnections> {
-  const place = placeOf(databaseUrl);
+  const name = nameOfDatabase(databaseUrl);
   const lock = await takeServiceLock(databaseUrl, node).catch((cause: unknown) => {
-    throw new StoreUnavailable(`cannot use ${place}: ${reasonOf(cause)}`, { cause });
+    throw new StoreUnavailable(`cannot use ${name}: ${reasonOf(cause)}`, { cause });
   });
   const pool = openPool(databaseUrl);
   const disconnect = async () => {
     await endPool(pool);
     await lock.release();
   };
-  return { place, lock, dialect: postgresDialect(pool), disconnect };
+  return { name, lock, dialect: postgresDialect(pool), disconnect };
 }
 
 /** Throws `StoreUnavailable` when PostgreSQL is too old. */
@@ -91,10 +91,10 @@ export async function requireVersion(db: Kysely<Schema>): Promise<void> {
 }
 
 /** The name of a database, never with the password. Throws `StoreUnavailable` for a URL that cannot be used. */
-export function placeOf(databaseUrl: string): string {
+export function nameOfDatabase(databaseUrl: string): string {
   try {
     const { database, servers } = parseDatabaseUrl(databaseUrl);
-    return `database ${database} at ${servers.map(({ place }) => place).join(", ")}`;
+    return `database ${database} at ${servers.map(({ address }) => address).join(", ")}`;
   } catch (cause) {
     throw new StoreUnavailable(`the database's URL ${reasonOf(cause)}`, { cause });
   }

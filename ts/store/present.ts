@@ -3,12 +3,12 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 
 /** Also true when it cannot be determined: opening the store then reports the problem. Never rejects. */
-export async function isStorePresent(place: {
+export async function isStorePresent(location: {
   readonly dataDir: string;
   /** null for the embedded store. */
   readonly databaseUrl: string | null;
 }): Promise<boolean> {
-  return place.databaseUrl === null ? hasFile(place.dataDir) : await hasTables(place.databaseUrl);
+  return location.databaseUrl === null ? hasFile(location.dataDir) : await hasTables(location.databaseUrl);
 }
 
 function hasFile(dataDir: string): boolean {

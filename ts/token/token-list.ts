@@ -17,7 +17,7 @@ export interface ListedToken extends Omit<Selectable<TokenTable>, "made_by_kind"
   readonly revoked_at: number | null;
 }
 
-/** The place of a token in the list. */
+/** The position of a token in the list. */
 export type TokenPosition = [madeAt: number, id: string];
 
 export interface TokenFilter {

@@ -28,7 +28,7 @@ export interface BroadcastHost {
   readonly state: WebcasterState;
   /** The current options for connecting. */
   options(): Omit<UpstreamOptions, "signal">;
-  go(event: StateEvent): void;
+  advance(event: StateEvent): void;
   onConnectionState(state: RTCPeerConnectionState): void;
   onReconnectionState(state: ReconnectionState): void;
   onMetrics(metrics: Metrics): void;
@@ -72,12 +72,12 @@ export class Broadcast {
     } catch (error) {
       if (this.#over.signal.aborted) throw new WebcasterError("stopped", { cause: error });
       this.drop();
-      this.#host.go("gave_up");
+      this.#host.advance("gave_up");
       throw error;
     }
     this.#liveSinceMs = performance.now();
-    this.#timer = setInterval(() => void this.look(), METRICS_EVERY_MS);
-    this.#host.go("connected");
+    this.#timer = setInterval(() => void this.readStatistics(), METRICS_EVERY_MS);
+    this.#host.advance("connected");
   }
 
   /** Ends it; resolves when the service knows, or cannot be reached. */
@@ -101,11 +101,11 @@ export class Broadcast {
   wake(): void {
     this.#awake.abort();
     this.#awake = new AbortController();
-    void this.look();
+    void this.readStatistics();
   }
 
   /** Reads the statistics: reports metrics, and detects when nothing is received from the service any more. */
-  async look(): Promise<void> {
+  async readStatistics(): Promise<void> {
     const upstream = this.#upstream;
     const reading = upstream && (await this.#read(upstream));
     if (reading === null) return;
@@ -163,7 +163,7 @@ export class Broadcast {
   #interrupted(upstream: Upstream | null): void {
     if (upstream === null || upstream !== this.#upstream || upstream === this.#leaving) return;
     if (this.#host.state !== "live") return;
-    this.#host.go("interrupted");
+    this.#host.advance("interrupted");
     void this.#recover(upstream);
   }
 
@@ -188,7 +188,7 @@ export class Broadcast {
       }
       await pause(RECOVERY_STEP_MS, this.#over.signal);
     }
-    if (isOurs()) this.#host.go("connected");
+    if (isOurs()) this.#host.advance("connected");
   }
 
   /** This session has ended; if somebody ended it on purpose, for good. */
@@ -204,7 +204,7 @@ export class Broadcast {
     upstream.drop();
     if (ending?.isTransient === false) return this.#giveUp(ending);
     if (this.#reconnect === null) return this.#giveUp(error);
-    this.#host.go("lost");
+    this.#host.advance("lost");
     this.#host.onReconnectionState("reconnecting");
     await this.#tryAgain(this.#reconnect, session, error);
   }
@@ -239,14 +239,14 @@ export class Broadcast {
       }
     }
     this.#reconnects += 1;
-    this.#host.go("connected");
+    this.#host.advance("connected");
     this.#host.onReconnectionState("idle");
   }
 
   #giveUp(error: WebcasterError): void {
     const wasReconnecting = this.#host.state === "reconnecting";
     this.drop();
-    this.#host.go("gave_up");
+    this.#host.advance("gave_up");
     if (wasReconnecting) this.#host.onReconnectionState("failed");
     this.#host.onError(error);
   }

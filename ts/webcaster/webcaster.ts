@@ -87,7 +87,7 @@ export class Webcaster {
         this.#muted,
       );
       this.#input = input;
-      this.#go("setup");
+      this.#advance("setup");
       try {
         await input.open();
         if (this.#input !== input) throw new WebcasterError("wrong_state", { detail: "dispose() was called" });
@@ -95,11 +95,11 @@ export class Webcaster {
         input.dispose(false);
         if (this.#input === input) {
           this.#input = null;
-          this.#go("media_refused");
+          this.#advance("media_refused");
         }
         throw error;
       }
-      this.#go("media_opened");
+      this.#advance("media_opened");
       return this.#config;
     });
   }
@@ -133,7 +133,7 @@ export class Webcaster {
         this.#config.reconnect,
       );
       this.#broadcast = broadcast;
-      this.#go("start");
+      this.#advance("start");
       this.#unwatch();
       this.#unwatch = watchPage({
         onLeave: () => this.#leave(broadcast),
@@ -155,10 +155,10 @@ export class Webcaster {
     this.#broadcast = null;
     this.#unwatch();
     const wasReconnecting = this.#state === "reconnecting";
-    this.#go("stop");
+    this.#advance("stop");
     if (wasReconnecting) this.#tell(() => this.onReconnectionStateChange("idle"));
     await broadcast.stop();
-    if (this.#state === "stopping") this.#go("stopped");
+    if (this.#state === "stopping") this.#advance("stopped");
   }
 
   /** Ends everything and returns to the state before `setup`. The page's own tracks are stopped only with
@@ -173,7 +173,7 @@ export class Webcaster {
     this.#input = null;
     await stopped;
     // Otherwise setup() was called meanwhile: it was idle already, or another dispose() came first.
-    if (this.#input === null) this.#go("dispose");
+    if (this.#input === null) this.#advance("dispose");
   }
 
   /** Restarts everything: media, previews, and the broadcast if one was running or had failed. For pages that need no
@@ -305,8 +305,8 @@ export class Webcaster {
     this.#broadcast = null;
     this.#unwatch();
     broadcast.drop();
-    this.#go("stop");
-    this.#go("stopped");
+    this.#advance("stop");
+    this.#advance("stopped");
   }
 
   /** The broadcast's view of this Webcaster; calls have no effect once another broadcast is running. */
@@ -322,7 +322,7 @@ export class Webcaster {
         return isCurrent() ? webcaster.#state : "idle";
       },
       options: () => this.#options(),
-      go: whileCurrent((event) => this.#go(event)),
+      advance: whileCurrent((event) => this.#advance(event)),
       onConnectionState: whileCurrent((state) => this.#tell(() => this.onConnectionStateChange(state))),
       onReconnectionState: whileCurrent((state) => this.#tell(() => this.onReconnectionStateChange(state))),
       onMetrics: whileCurrent((metrics) => this.#tell(() => this.onMetrics(metrics))),
@@ -357,7 +357,7 @@ export class Webcaster {
     throw new WebcasterError("wrong_state", { detail: `${event} while ${this.#state}` });
   }
 
-  #go(event: StateEvent): void {
+  #advance(event: StateEvent): void {
     const state = next(this.#state, event);
     if (state === null || state === this.#state) return;
     this.#state = state;

@@ -158,6 +158,21 @@ impl Channel {
     }
 }
 
+impl Channel {
+    /// Has no lines but the noise of the other channel, and returns the bits of its sections and scale factors.
+    pub(crate) fn empty(&mut self, layout: &Layout, bands: usize, other: &Self) -> usize {
+        let spectrum = &mut self.spectrum;
+        for band in coded(layout, bands) {
+            let is_noise = other.spectrum.books[band] == NOISE;
+            spectrum.books[band] = if is_noise { NOISE } else { ZERO };
+            spectrum.scale_factors[band] = other.spectrum.scale_factors[band];
+            spectrum.largest[band] = 0;
+        }
+        spectrum.lines.fill(0);
+        spectrum.choose_books(layout, bands)
+    }
+}
+
 /// The level (logarithm to base 2) of the noise of a band when not all of it is shared out by the thresholds.
 fn shared_out(threshold: f32, energy: f32) -> f32 {
     let threshold = log2(threshold);

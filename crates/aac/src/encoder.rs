@@ -13,6 +13,11 @@ use crate::tns::Filter;
 /// Lowest and highest bitrate, in bit/s.
 const BITRATES: std::ops::RangeInclusive<u32> = 16_000..=384_000;
 
+/// What 16 bits cannot tell from zero: samples in floating point are seldom exactly silent, or equal in both channels.
+const INAUDIBLE: f32 = 0.5;
+/// What loud Opus may exceed full scale by; its listener's decoder is the one that clips.
+const LIMIT_SAMPLE: f32 = 65_536.0;
+
 /// What an encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -99,13 +104,18 @@ impl Encoder {
         self.encode_from(samples, f32::from)
     }
 
-    /// The same from samples between -1 and 1; what is beyond is clipped, and what is no number is silent.
+    /// The same from samples of which full scale is between -1 and 1; what is beyond twice that is clipped, and what is no
+    /// number is silent.
     ///
     /// # Errors
     /// The wrong number of samples.
     pub fn encode_f32(&mut self, samples: &[f32]) -> Result<&[u8], EncoderError> {
         self.encode_from(samples, |sample| {
-            if sample.is_nan() { 0.0 } else { (sample * 32_768.0).clamp(-32_768.0, 32_768.0) }
+            if sample.is_nan() {
+                0.0
+            } else {
+                (sample * 32_768.0).clamp(-LIMIT_SAMPLE, LIMIT_SAMPLE)
+            }
         })
     }
 
@@ -127,14 +137,26 @@ impl Encoder {
         for (index, channel) in self.channels.iter_mut().enumerate() {
             channel.samples.copy_within(LINES.., 0);
             let target = &mut channel.samples[SAMPLES - LINES..];
-            for (target, samples) in target.iter_mut().zip(samples.chunks_exact(count)) {
-                *target = convert(samples[index]);
+            if count == 1 {
+                target.iter_mut().zip(samples).for_each(|(target, one)| *target = convert(*one));
+                continue;
             }
+            let (pairs, _) = samples.as_chunks::<2>();
+            target.iter_mut().zip(pairs).for_each(|(target, pair)| *target = convert(pair[index]));
         }
-        let is_silent =
-            self.channels.iter().all(|channel| channel.newest().iter().all(|s| *s == 0.0));
+        let is_silent = self.channels.iter().all(|channel| {
+            let (eights, _) = channel.newest().as_chunks::<8>();
+            eights.iter().all(|eight| largest(*eight) < INAUDIBLE)
+        });
         let is_equal = match &self.channels[..] {
-            [left, right] => left.newest() == right.newest(),
+            [left, right] => {
+                let (left, right) =
+                    (left.newest().as_chunks::<8>().0, right.newest().as_chunks().0);
+                let differences = left.iter().zip(right).map(|(left, right): (_, &[f32; 8])| {
+                    std::array::from_fn(|lane| left[lane] - right[lane])
+                });
+                differences.map(largest).all(|difference| difference < INAUDIBLE)
+            }
             _ => false,
         };
         self.silent = [is_silent, self.silent[0], self.silent[1]];
@@ -259,7 +281,8 @@ impl Encoder {
         }
         self.demand.clear();
         let mut noises = 0;
-        for channel in &mut self.channels {
+        let distinct = if equal { 1 } else { self.channels.len() };
+        for channel in &mut self.channels[..distinct] {
             noises += channel.demand(&self.layout, bands, &mut self.demand);
         }
         let mut frame = Frame { sequence, shape: self.shape, layout: &self.layout, bands };
@@ -275,11 +298,11 @@ impl Encoder {
         let overhead = side + self.channels.len() * layout_bits(&self.layout, bands) + 2 * noises;
         let budget = self.rate.budget(&self.demand, overhead);
         let mut shift = budget.shift;
-        let mut used = side + quantise(&mut self.channels, &self.layout, bands, shift);
+        let mut used = side + quantise(&mut self.channels, &self.layout, bands, shift, equal);
         if used > budget.most {
             let corrected = self.rate.correct(&self.demand, budget, used);
             shift = corrected;
-            used = side + quantise(&mut self.channels, &self.layout, bands, corrected);
+            used = side + quantise(&mut self.channels, &self.layout, bands, corrected, equal);
         }
         while used > budget.most && frame.bands > 0 {
             frame.bands -= 1;
@@ -320,13 +343,30 @@ impl Encoder {
     }
 }
 
+/// The largest magnitude.
+fn largest(samples: [f32; 8]) -> f32 {
+    samples
+        .iter()
+        .fold(0.0, |largest, sample| if sample.abs() > largest { sample.abs() } else { largest })
+}
+
 /// Bits of sections and scale factors, about.
 fn layout_bits(layout: &Layout, bands: usize) -> usize {
     bands * layout.groups().len() * 5 / 2
 }
 
-/// Quantises all channels and returns the bits of their sections, scale factors and lines.
-fn quantise(channels: &mut [Channel], layout: &Layout, bands: usize, shift: f32) -> usize {
+/// Quantises all channels and returns the bits of their sections, scale factors and lines. Of `equal` channels the second
+/// one is the empty difference.
+fn quantise(
+    channels: &mut [Channel],
+    layout: &Layout,
+    bands: usize,
+    shift: f32,
+    equal: bool,
+) -> usize {
+    if let ([sum, difference], true) = (&mut *channels, equal) {
+        return sum.quantise(layout, bands, shift) + difference.empty(layout, bands, sum);
+    }
     channels.iter_mut().map(|channel| channel.quantise(layout, bands, shift)).sum()
 }
 

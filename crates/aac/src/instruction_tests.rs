@@ -43,7 +43,10 @@ fn encoder(channels: u8, bitrate: u32) -> Encoder {
 }
 
 fn encode(channels: u8, bitrate: u32) {
-    let clip = clip(channels.into());
+    encode_clip(&clip(channels.into()), channels, bitrate);
+}
+
+fn encode_clip(clip: &[f32], channels: u8, bitrate: u32) {
     let mut encoder = encoder(channels, bitrate);
     let frames = clip.chunks_exact(FRAME_SAMPLES * usize::from(channels)).cycle().take(runs());
     let bytes: usize =
@@ -60,6 +63,18 @@ fn aac_frame_of_stereo() {
 #[test]
 fn aac_frame_of_mono() {
     encode(1, 64_000);
+}
+
+#[test]
+fn aac_frame_of_equal_channels() {
+    let clip: Vec<f32> = clip(1).into_iter().flat_map(|sample| [sample; 2]).collect();
+    encode_clip(&clip, 2, 64_000);
+}
+
+#[test]
+fn aac_frame_of_silence() {
+    // What a decoder makes of silence in floating point is seldom zero.
+    encode_clip(&vec![1e-9; 2 * CLIP_FRAMES * FRAME_SAMPLES], 2, 128_000);
 }
 
 #[test]

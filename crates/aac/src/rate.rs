@@ -141,7 +141,8 @@ impl Rate {
         let least = (mean - (capacity - level)).max(mean * 0.25);
         let bits = bits.max(least).min(mean + 0.7 * level).min(most).max(side + 8.0);
         let shift = demand.shift_for((bits - side) / self.calibration, self.shift);
-        Budget { shift, bits: bits as usize, most: most as usize }
+        // An access unit is whole bytes.
+        Budget { shift, bits: bits as usize, most: most as usize / 8 * 8 }
     }
 
     /// A shift that corrects a first attempt.

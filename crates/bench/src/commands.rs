@@ -15,7 +15,7 @@ use crate::whip_load::Sound;
 
 /// For the usage text.
 pub(crate) const USAGE: &str = "headgate-bench honest LISTEN TARGET NAME,NAME,… SECONDS CLIP.flv|recorded nobody|every-second|PLAYERS|PLAYERS-on-each [CHUNK_SIZE]
-headgate-bench relay LISTEN TARGET [uring-]at-once|each-40-ms|[uring-[zero-copy-]]each-40-ms-in-turns
+headgate-bench relay LISTEN TARGET at-once|each-40-ms|each-40-ms-in-turns|promptly-in-turns
 headgate-bench attack KIND TARGET HTTP STREAM_URL NAME SECONDS LISTEN
 headgate-bench starts LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND SECONDS stereo|mono
 headgate-bench first-frames LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND WARM SECONDS

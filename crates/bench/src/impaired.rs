@@ -72,12 +72,12 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
     if answer.status != 201 {
         return Err(io::Error::other(format!("POST: {} {}", answer.status, answer.body)));
     }
-    let (server, told) =
+    let (server, given) =
         answer.candidate().ok_or_else(|| io::Error::other("the answer names no UDP candidate"))?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let proxy = UdpProxy::start(listen, server, run.conditions, run.seed)?;
     let here = format!("{} {}", proxy.address.ip(), proxy.address.port());
-    publisher.handle_answer(&answer.body.replace(&told, &here), &mut asked)?;
+    publisher.handle_answer(&answer.body.replace(&given, &here), &mut asked)?;
 
     let mut account = Account::default();
     let mut in_step = InStep::new(run.apart);

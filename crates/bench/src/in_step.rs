@@ -9,7 +9,7 @@ use crate::whip_load::due;
 /// A larger skew is out of sync, ms.
 const SKEW_LIMIT_MS: i64 = 20;
 /// By this time two sender reports, a second apart, have taken effect.
-const JUDGED_FROM_MS: i64 = 3_000;
+const COMPARED_FROM_MS: i64 = 3_000;
 
 /// Skew between the tracks as frames arrive.
 pub(crate) struct InStep {
@@ -42,7 +42,7 @@ impl InStep {
         if skew.abs() > SKEW_LIMIT_MS {
             self.last_out_ms = captured;
         }
-        if captured >= JUDGED_FROM_MS && skew.abs() > self.worst_ms.abs() {
+        if captured >= COMPARED_FROM_MS && skew.abs() > self.worst_ms.abs() {
             self.worst_ms = skew;
         }
     }

@@ -10,7 +10,7 @@
 //! it is ended.
 //! CONDITIONS are those of `impairment`, for both directions of the network. The others print `measuring`, `measured`
 //! and then one JSON line; before that `whip` prints `connected` and `honest` prints `ready`.
-#![deny(unsafe_code)] // except in the relay on io_uring
+#![deny(unsafe_code)] // except for one socket option of the relay
 
 mod aac_start;
 mod attack;

@@ -3,14 +3,10 @@
 
 mod epoll;
 mod low_water;
-mod ring;
-mod uring;
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
-
-use ring::Sends;
 
 /// Shortest interval between two reads of a connection that is read once for each picture, with its audio.
 const PICTURE: Duration = Duration::from_millis(40);
@@ -34,8 +30,7 @@ enum Pace {
     PromptlyInTurns,
 }
 
-/// Runs until it is killed; `None` for an unknown kind. It prints `ready`, or `absent` with the reason where io_uring
-/// is not available.
+/// Runs until it is killed; `None` for an unknown kind.
 pub(crate) fn run(
     listen: SocketAddr,
     target: SocketAddr,
@@ -46,13 +41,6 @@ pub(crate) fn run(
         "each-40-ms" => epoll::run(listen, target, Pace::EachPicture),
         "each-40-ms-in-turns" => epoll::run(listen, target, Pace::EachPictureInTurns),
         "promptly-in-turns" => epoll::run(listen, target, Pace::PromptlyInTurns),
-        "uring-at-once" => uring::run(listen, target, Pace::AtOnce, Sends::Copied),
-        "uring-each-40-ms-in-turns" => {
-            uring::run(listen, target, Pace::EachPictureInTurns, Sends::Copied)
-        }
-        "uring-zero-copy-each-40-ms-in-turns" => {
-            uring::run(listen, target, Pace::EachPictureInTurns, Sends::InPlace)
-        }
         _ => return None,
     })
 }

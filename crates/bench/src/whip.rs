@@ -139,8 +139,8 @@ impl<'a> Bench<'a> {
             let Some(publisher) = self.publishers.get_mut(at) else { continue };
             let answer = post_offer(self.run.target, &path, &publisher.offer())?;
             if answer.status != 201 {
-                let told = format!("POST of {name}: {} {}", answer.status, answer.body);
-                return Err(io::Error::other(told));
+                let message = format!("POST of {name}: {} {}", answer.status, answer.body);
+                return Err(io::Error::other(message));
             }
             publisher.session_path = answer.session_path;
             publisher.handle_answer(&answer.body, &mut self.counts.asked)?;

@@ -9,6 +9,7 @@ mod counters;
 mod events;
 mod hold;
 mod names;
+mod offer;
 mod preview;
 mod pull;
 mod transfer;
@@ -29,9 +30,9 @@ use counters::PublishSnapshot;
 use events::MediaEvent;
 use hold::{Hold, hold_of};
 use names::{AddedUpstream, Denial, EndRequest, PushOrder};
+use offer::{OfferParsed, OfferRead, WhipOffer};
 use pull::{PullSource, PullStatus, pull_source};
 use transfer::{MediaOptions, PlayerStatus, SdpRefused, Upstream, number};
-use whip::{OfferParsed, WhipOffer};
 use whole::whole;
 
 /// The allocator of the core. Frames are allocated and freed in the order of their groups, for which the system's
@@ -101,11 +102,13 @@ fn with_code(error: Error) -> Error<&'static str> {
 
 /// Parses and validates a WHIP offer before the customer is asked.
 #[napi(catch_unwind)]
-pub fn parse_offer(offer: String) -> Either<OfferParsed, SdpRefused> {
-    match headgate_ingest::parse_offer(&offer) {
+pub fn parse_offer(offer: String) -> OfferRead {
+    let (summary, offer) = headgate_ingest::parse_offer(&offer);
+    let result = match offer {
         Ok(offer) => Either::A(OfferParsed { outcome: "parsed", offer: WhipOffer(offer) }),
         Err(error) => Either::B(SdpRefused::new(error.code(), error.status(), &error)),
-    }
+    };
+    OfferRead { summary: summary.into(), result }
 }
 
 /// Creates our own offer, to receive audio, video or both; throws for neither.

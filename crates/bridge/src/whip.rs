@@ -9,21 +9,10 @@ use napi::{Error, Status};
 use napi_derive::napi;
 
 use crate::hold::hold_of;
+use crate::offer::WhipOffer;
 use crate::transfer::{SdpRefused, WhipOptions, number};
 use crate::whole::whole;
 use crate::{MediaCore, upstream};
-
-/// An offer that was parsed and validated, or our own: for `openWhip`.
-#[napi]
-pub struct WhipOffer(pub(crate) headgate_ingest::ParsedOffer);
-
-/// A valid offer.
-#[napi(object, object_from_js = false)]
-pub struct OfferParsed {
-    #[napi(ts_type = "'parsed'")]
-    pub outcome: &'static str,
-    pub offer: WhipOffer,
-}
 
 /// The result of a trickled fragment.
 #[napi(discriminant = "outcome", discriminant_case = "snake_case", object_from_js = false)]

@@ -18,7 +18,7 @@ mod switchboard;
 mod transcoding;
 
 pub use headgate_media::{Irregularity, IrregularityCounts};
-pub use headgate_whip::sdp::OfferError;
+pub use headgate_whip::sdp::{MediaSummary, OfferError, OfferSummary};
 pub use headgate_whip::{
     AudioDiagnostics, Diagnostics, HandshakeFault, TrackDiagnostics, VideoDiagnostics,
 };

@@ -2,7 +2,6 @@
 //! Pure: it is given bytes and time, and produces actions. Its tests run whole workers in virtual time.
 
 mod action;
-pub(crate) mod arrivals;
 mod broadcast;
 mod end;
 mod join_point;
@@ -10,6 +9,7 @@ mod keys;
 mod least_rate;
 pub(crate) mod message;
 mod messages;
+pub(crate) mod moved_publish;
 mod publishing;
 mod queue;
 mod reading;
@@ -37,10 +37,10 @@ use crate::session::Session;
 use crate::session::effect::Effect;
 use crate::session::rtmp_server::RtmpServer;
 pub(crate) use action::{Action, Context};
-use arrivals::Arrivals;
 use broadcast::Broadcast;
 pub(crate) use keys::SessionKey;
 use keys::{StreamKey, SubscriberKey};
+use moved_publish::ExpectedPublishes;
 pub(crate) use reading::Filled;
 use revoked::RevokedSessions;
 use routes::Routes;
@@ -59,7 +59,7 @@ pub(crate) struct Switchboard {
     /// Pending questions to the gateway: publish and play requests, pushes that need an address, pulls that lost their
     /// source.
     questions: FxHashMap<u64, SessionKey>,
-    arrivals: Arrivals,
+    expected: ExpectedPublishes,
     routes: Routes,
     revoked: RevokedSessions,
     unsettled: Vec<SessionKey>,
@@ -73,7 +73,7 @@ impl Switchboard {
             sessions: Sessions::new(context, now),
             broadcasts: SlotMap::with_key(),
             questions: FxHashMap::default(),
-            arrivals: Arrivals::default(),
+            expected: ExpectedPublishes::default(),
             routes: Routes::default(),
             revoked: RevokedSessions::default(),
             unsettled: Vec::new(),

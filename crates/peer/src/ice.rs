@@ -1,5 +1,5 @@
 //! The controlling ICE agent with a single pair (RFC 8445): it sends checks until one is answered, then nominates the
-//! pair and keeps it alive. Checks from servers other than ICE-lite ones are answered. No gathering and no trickle: the
+//! pair and keeps it alive. Checks from servers other than ICE-lite ones are answered. Addresses are not collected or trickled: the
 //! server learns our address from the check.
 
 use std::collections::VecDeque;

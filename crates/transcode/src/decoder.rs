@@ -1,4 +1,5 @@
-//! Decodes Opus packets to samples and conceals missing ones. The length of the slice is the time to be filled.
+//! Decodes Opus packets to samples in floating point, which libopus neither clips nor rounds, and conceals missing
+//! ones. The length of the slice is the time to be filled.
 
 use ::opus::Decoder;
 
@@ -36,7 +37,7 @@ impl OpusDecoder {
     }
 
     /// Fills `pcm` from a packet of that duration. Returns `false` and writes nothing if the packet is corrupt.
-    pub(super) fn decode(&mut self, packet: &[u8], pcm: &mut [i16]) -> bool {
+    pub(super) fn decode(&mut self, packet: &[u8], pcm: &mut [f32]) -> bool {
         // To libopus an empty packet would mean concealment.
         let Some(&toc) = packet.first() else { return false };
         if !is_digital_silence(packet) {
@@ -44,7 +45,7 @@ impl OpusDecoder {
         }
         let before = if toc == self.silence.toc { self.silence.packets } else { 0 };
         if before >= SETTLED_PACKETS {
-            pcm.fill(0);
+            pcm.fill(0.0);
             return true;
         }
         let is_intact = self.fill(packet, pcm, false);
@@ -53,15 +54,15 @@ impl OpusDecoder {
     }
 
     /// Fills `pcm` by concealment, from the audio before it.
-    pub(super) fn conceal(&mut self, pcm: &mut [i16]) {
+    pub(super) fn conceal(&mut self, pcm: &mut [f32]) {
         if !self.fill(&[], pcm, false) {
-            pcm.fill(0);
+            pcm.fill(0.0);
         }
     }
 
     /// Fills `pcm`, the time just before a packet, from the packet's in-band redundancy (RFC 6716 2.1.7), or by
     /// concealment if it has none.
-    pub(super) fn recover(&mut self, packet: &[u8], pcm: &mut [i16]) {
+    pub(super) fn recover(&mut self, packet: &[u8], pcm: &mut [f32]) {
         if packet.is_empty() || !self.fill(packet, pcm, true) {
             self.conceal(pcm);
         }
@@ -79,10 +80,10 @@ impl OpusDecoder {
     }
 
     /// Passes a packet to libopus, which ends a run of silence.
-    fn fill(&mut self, packet: &[u8], pcm: &mut [i16], fec: bool) -> bool {
+    fn fill(&mut self, packet: &[u8], pcm: &mut [f32], fec: bool) -> bool {
         self.silence = Silence::default();
         let expected = pcm.len() / usize::from(self.channels.count());
-        self.decoder.decode(packet, pcm, fec).is_ok_and(|samples| samples == expected)
+        self.decoder.decode_float(packet, pcm, fec).is_ok_and(|samples| samples == expected)
     }
 }
 
@@ -117,21 +118,26 @@ mod tests {
         (0..packets).map(|_| encoder.encode_vec(&frame(), 1_500).unwrap()).collect()
     }
 
+    /// Whether 16 bits cannot tell it from zero.
+    fn is_silent(sample: f32) -> bool {
+        (sample * 32_768.0).abs() < 0.5
+    }
+
     /// Decodes with a decoder of ours and one of libopus alone; returns how many steps sounded as zeros in both.
     fn zeros(channels: Channels, steps: &[Step]) -> usize {
         let width = usize::from(channels.count());
         let mut ours = OpusDecoder::new(channels).unwrap();
         let mut reference = OpusDecoder::new(channels).unwrap().decoder;
         let is_zero = |(packet, fec): &&Step| {
-            let (mut pcm, mut expected) = (vec![1; SAMPLES * width], vec![0; SAMPLES * width]);
+            let (mut pcm, mut expected) = (vec![1.0; SAMPLES * width], vec![0.0; SAMPLES * width]);
             match (packet.is_empty(), fec) {
                 (true, _) => ours.conceal(&mut pcm),
                 (false, true) => ours.recover(packet, &mut pcm),
                 (false, false) => assert!(ours.decode(packet, &mut pcm)),
             }
-            reference.decode(packet, &mut expected, *fec).unwrap();
-            assert!(pcm == expected);
-            pcm.iter().all(|sample| *sample == 0)
+            reference.decode_float(packet, &mut expected, *fec).unwrap();
+            assert!(pcm.iter().zip(&expected).all(|(pcm, expected)| is_silent(pcm - expected)));
+            pcm.iter().all(|sample| is_silent(*sample))
         };
         steps.iter().filter(is_zero).count()
     }
@@ -164,7 +170,7 @@ mod tests {
     #[test]
     fn settled_silence_is_not_passed_to_libopus() {
         let mut decoder = OpusDecoder::new(Channels::Mono).unwrap();
-        let mut pcm = [0; SAMPLES];
+        let mut pcm = [0.0; SAMPLES];
         let before = |decoder: &OpusDecoder| decoder.silence.packets;
         for _ in 0..SETTLED_PACKETS + 10 {
             assert!(decoder.decode(&[0xf8, 0xff, 0xfe], &mut pcm));

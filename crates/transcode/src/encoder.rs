@@ -44,9 +44,9 @@ impl EncoderKind {
 
 /// An encoder that takes 1024 samples per channel at a time.
 pub trait AacEncoder: Send {
-    /// Encodes one frame of interleaved samples, of exactly the kind's channels, as one raw data block, which is valid
+    /// Encodes one frame of interleaved samples between -1 and 1, of exactly the kind's channels, as one raw data block, which is valid
     /// until the next call.
-    fn encode(&mut self, pcm: &[i16]) -> &[u8];
+    fn encode(&mut self, pcm: &[f32]) -> &[u8];
 
     /// Frames by which the decoded output lags behind the input, [`AacEncoder::lead_samples`] included.
     fn delay_frames(&self) -> usize;
@@ -58,8 +58,8 @@ pub trait AacEncoder: Send {
 }
 
 impl AacEncoder for Encoder {
-    fn encode(&mut self, pcm: &[i16]) -> &[u8] {
-        Self::encode(self, pcm).expect("one frame of samples")
+    fn encode(&mut self, pcm: &[f32]) -> &[u8] {
+        self.encode_f32(pcm).expect("one frame of samples")
     }
 
     fn delay_frames(&self) -> usize {

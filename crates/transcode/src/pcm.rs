@@ -6,11 +6,11 @@ use headgate_media::aac::SAMPLES_PER_FRAME;
 
 const FRAME: usize = SAMPLES_PER_FRAME as usize;
 
-/// Interleaved samples: those not yet encoded, and some that have been. Its user bounds it by draining it after each
+/// Interleaved samples between -1 and 1, a little beyond where the sound is loud: those not yet encoded, and some that have been. Its user bounds it by draining it after each
 /// packet, which is never longer than 120 ms.
 #[derive(Debug)]
 pub(super) struct Pcm {
-    samples: Vec<i16>,
+    samples: Vec<f32>,
     // Index of the first sample not yet encoded.
     encoded: usize,
     channels: Channels,
@@ -22,9 +22,9 @@ impl Pcm {
     }
 
     /// Appends that many samples per channel for the caller to fill; they are silent until then.
-    pub(super) fn grow(&mut self, samples: usize) -> &mut [i16] {
+    pub(super) fn grow(&mut self, samples: usize) -> &mut [f32] {
         let start = self.samples.len();
-        self.samples.resize(start + samples * self.width(), 0);
+        self.samples.resize(start + samples * self.width(), 0.0);
         &mut self.samples[start..]
     }
 
@@ -34,7 +34,7 @@ impl Pcm {
     }
 
     /// The next frame for the encoder, if there is one.
-    pub(super) fn next_frame(&mut self) -> Option<&[i16]> {
+    pub(super) fn next_frame(&mut self) -> Option<&[f32]> {
         let length = FRAME * self.width();
         let frame = self.samples.get(self.encoded..self.encoded + length)?;
         self.encoded += length;
@@ -81,27 +81,27 @@ mod tests {
     #[test]
     fn frames_are_returned_in_order_and_again_after_a_rewind() {
         let mut pcm = Pcm::new(Channels::Mono);
-        for packet in 0..4 {
-            pcm.grow(960).fill(packet);
+        for packet in 0..4_u8 {
+            pcm.grow(960).fill(packet.into());
         }
         let firsts: Vec<_> =
             std::iter::from_fn(|| pcm.next_frame().map(|frame| frame[0])).collect();
-        assert_eq!(firsts, [0, 1, 2]);
+        assert_eq!(firsts, [0.0, 1.0, 2.0]);
         pcm.forget(2);
         pcm.rewind(2);
-        assert_eq!(pcm.next_frame().map(|frame| frame[0]), Some(1));
+        assert_eq!(pcm.next_frame().map(|frame| frame[0]), Some(1.0));
         pcm.rewind(9);
-        assert_eq!(pcm.next_frame().map(|frame| frame[0]), Some(1));
+        assert_eq!(pcm.next_frame().map(|frame| frame[0]), Some(1.0));
     }
 
     #[test]
     fn one_channel_becomes_two_in_place() {
         let mut pcm = Pcm::new(Channels::Mono);
-        pcm.grow(1024).fill(1);
-        pcm.grow(1024).fill(2);
+        pcm.grow(1024).fill(1.0);
+        pcm.grow(1024).fill(2.0);
         pcm.next_frame();
         pcm.widen();
-        assert_eq!(pcm.next_frame(), Some(&[2; 2048][..]));
+        assert_eq!(pcm.next_frame(), Some(&[2.0; 2048][..]));
         assert_eq!(pcm.next_frame(), None);
     }
 }

@@ -5,6 +5,7 @@
 mod bounds;
 mod encoders;
 mod figures;
+mod instructions;
 mod support;
 
 use super::*;
@@ -51,6 +52,41 @@ fn a_frame_is_sent_as_soon_as_2560_samples_from_its_first_on_have_come() {
         })
         .collect();
     assert_eq!(sent, [0, 0, 1, 1, 1]);
+}
+
+/// A packet comes when its first sample was heard, so that nothing waits but for the samples that the encoder needs.
+#[test]
+fn no_frame_is_later_than_2560_samples_after_its_first_one_when_packets_are_in_time() {
+    for samples in [120, 240, 480, 960, 1_920, 2_880] {
+        let mut transcoder = Transcoder::new(stereo(128_000), Encoders::default());
+        let silence = match samples {
+            120 => vec![0xe0, 0xff, 0xfe],
+            240 => vec![0xe8, 0xff, 0xfe],
+            480 => vec![0xf0, 0xff, 0xfe],
+            // A packet of two or three frames of 20 ms, of the same length, has their number in its second byte.
+            1_920 | 2_880 => {
+                let count = samples / 960;
+                let mut packet = vec![0xfb, count as u8];
+                packet.extend([0xff, 0xfe].repeat(count));
+                packet
+            }
+            _ => vec![0xf8, 0xff, 0xfe],
+        };
+        let (mut sent, mut latest) = (0, 0);
+        for packet in 0..96_000 / samples {
+            // Whole microseconds, as a receiver's clock has them.
+            let heard = packet * samples;
+            let mut out = Vec::new();
+            let frame = opus_frame((heard * 1_000 / 48) as i64, &silence);
+            transcoder.handle_frame(&frame, arrival(&frame), &mut out).unwrap();
+            for _ in audio(&out) {
+                latest = latest.max(heard.saturating_sub(sent * 1_024));
+                sent += 1;
+            }
+        }
+        assert!(sent > 85, "{sent} frames from packets of {samples}");
+        assert!(latest <= 2_560, "{latest} samples late from packets of {samples}");
+    }
 }
 
 #[test]
@@ -121,20 +157,21 @@ fn redundancy_restores_a_single_loss_better_than_concealment() {
     let mut errors = [0.0; 2];
     for (error, redundancy) in errors.iter_mut().zip([true, false]) {
         let mut decoder = decoder::OpusDecoder::new(Channels::Mono).unwrap();
-        let mut pcm = [0; PACKET];
+        let mut pcm = [0.0; PACKET];
         for (index, frame) in frames.iter().enumerate() {
             if index % 10 == 4 {
                 continue;
             }
             if index % 10 == 5 {
-                let mut made_up = [0; PACKET];
+                let mut made_up = [0.0; PACKET];
                 if redundancy {
                     decoder.recover(&frame.data, &mut made_up);
                 } else {
                     decoder.conceal(&mut made_up);
                 }
                 let true_pcm = &whole[(index - 1) * PACKET..][..PACKET];
-                let square = |(a, b): (&i16, &i16)| (f64::from(*a) - f64::from(*b)).powi(2);
+                let square =
+                    |(a, b): (&f32, &i16)| (f64::from(a * 32_768.0) - f64::from(*b)).powi(2);
                 *error += made_up.iter().zip(true_pcm).map(square).sum::<f64>();
             }
             assert!(decoder.decode(&frame.data, &mut pcm));

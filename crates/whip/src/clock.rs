@@ -75,7 +75,7 @@ impl Clock {
         let counts = &mut self.irregularities;
         let position = self.audio.map(arrival, (ssrc, rtp), is_other_on_time, counts);
         self.last_audio = self.last_audio.max(position + self.audio.inserted_us());
-        self.follow_arrivals();
+        self.follow_received();
         Timestamp::from_micros(self.last_audio)
     }
 
@@ -90,7 +90,7 @@ impl Clock {
         if self.is_new_video {
             self.follow_reports();
         }
-        self.follow_arrivals();
+        self.follow_received();
         Timestamp::from_micros(position)
     }
 
@@ -169,7 +169,7 @@ impl Clock {
         }
     }
 
-    fn follow_arrivals(&mut self) {
+    fn follow_received(&mut self) {
         let is_due = self.audio.begins_step() || self.video.begins_step();
         if is_due && self.audio.is_settled() && self.video.is_settled() {
             let (offset, _) = self.offset();

@@ -115,7 +115,7 @@ fn a_report_with_a_broken_clock_is_ignored() {
 }
 
 #[test]
-fn a_clock_that_jumps_with_every_packet_follows_the_arrivals() {
+fn a_clock_that_jumps_with_every_packet_follows_when_they_arrive() {
     let start = Instant::now();
     let mut clock = Clock::default();
     let mut rtp = 0_u32;

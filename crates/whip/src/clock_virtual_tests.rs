@@ -1,4 +1,4 @@
-//! A sender with its clocks, a network, and the time: what was captured when is known, so every timestamp can be judged.
+//! A sender with its clocks, a network, and the time: what was captured when is known, so every timestamp can be checked.
 
 use headgate_media::Irregularity;
 

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stood_still_is_told_from_a_network_that_catches_up() {
+    fn a_clock_that_stood_still_is_distinguished_from_a_network_that_catches_up() {
         let jitter = |n: i64| n * 7919 % 251;
         for is_other_on_time in [false, true] {
             assert_eq!(feed(|_| 3_000, 3_000, is_other_on_time), Some(3_000));

@@ -65,7 +65,7 @@ fn publish(
 }
 
 #[test]
-fn layers_without_rids_are_told_apart_by_their_sources() {
+fn layers_without_rids_are_distinguished_by_their_sources() {
     for (further, sources) in [(BY_SOURCE, [1, 2]), (BY_SOURCE, [5, 6]), (BY_SOURCE, [2, 1])] {
         let mut track = Track::new(further);
         let (shown, changes) = publish(&mut track, sources, 20, |_, _| false, [false; 2]);

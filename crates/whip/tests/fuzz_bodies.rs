@@ -81,7 +81,7 @@ fn random_packets_leave_the_timeline_in_order() {
 }
 
 #[test]
-fn random_clocks_leave_the_timeline_in_order_and_near_the_arrivals() {
+fn random_clocks_leave_the_timeline_in_order_and_near_the_time_of_receipt() {
     replay("clock", fuzz::clock);
 }
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type BroadcastStage, openBroadcastStage } from "../../support/broadcast-stage.ts";
 import { until } from "../../support/child.ts";
 import { broadcast } from "../../support/ffmpeg.ts";
+import { pause } from "../../support/pause.ts";
 import { inWholeRun } from "../../support/whole-run.ts";
 
 /** A browser with three encoders, and the service, share the machine with other load. */
@@ -153,7 +154,7 @@ async function staysEnded(by: string): Promise<void> {
     await until(`${name} shows it`, async () => (await client.shown()) !== "", LIMIT_MS);
     expect(await client.shown(), name).toMatch(expected);
   }
-  await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS)); // absence cannot be awaited
+  await pause(RETRY_PAUSE_MS); // absence cannot be awaited
   for (const client of all) expect([await client.isLive(), publishesOf(client.stream)]).toEqual([false, 1]);
   await stage.reset();
 }
@@ -168,17 +169,22 @@ test("an encoder that an end refuses stays out for as long, with the reason in i
   const address = { name: of.name, seconds: 60 };
   const first = broadcastTo(address);
   await until("it is live", () => sessionOf(of), LIMIT_MS);
-  await headgate.call("PUT", `/stream/${of.id}/stop`, { reason: "Shown to you", refuse_s: 10 });
   const refusedUntil = Date.now() + 10_000;
+  await headgate.call("PUT", `/stream/${of.id}/stop`, { reason: "Shown to you", refuse_s: 10 });
   await first.exit;
   expect(first.stderr()).toMatch(/Shown to you|Broken pipe|Connection reset|error/i);
   const refused = broadcastTo(address);
   await refused.exit;
   expect(refused.stderr()).toMatch(/Shown to you \(refused for another \d+ s\)/);
   expect(publishesOf(of)).toBe(1);
-  await new Promise((resolve) => setTimeout(resolve, Math.max(0, refusedUntil - Date.now()) + 500));
-  const last = broadcastTo(address);
-  await until("it is live again", async () => publishesOf(of) === 2 && (await sessionOf(of)), LIMIT_MS);
+  const letIn = async () => {
+    const next = broadcastTo(address);
+    await Promise.race([next.exit, until("it is asked", () => publishesOf(of) === 2)]);
+    return publishesOf(of) === 2 && next;
+  };
+  const last = await until("it is let in", letIn, LIMIT_MS);
+  expect(Date.now()).toBeGreaterThanOrEqual(refusedUntil);
+  await until("it is live again", () => sessionOf(of), LIMIT_MS);
   last.kill("SIGKILL");
   await last.exit;
 

@@ -1,10 +1,10 @@
 // The browser client in Chromium against the real service, from a page of another site: everything a
 // broadcaster does and everything that happens to one. ffmpeg plays, nginx-rtmp is the upstream, the customer
 // is asked and notified.
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startBroadcastNetwork } from "../../support/broadcast-network.ts";
 import { run, until } from "../../support/child.ts";
+import { gap } from "../../support/drop-outs.ts";
 import { decodeComplaints, packetsOf, showsData } from "../../support/ffmpeg.ts";
 import { firstVideoFrame, rateBecomes } from "../../support/growing-flv.ts";
 import { isMonotonic, ofTrack, startsAtKeyframe } from "../../support/judge.ts";
@@ -116,7 +116,7 @@ describe.concurrent("at the same time", () => {
     const { name, page } = await stage.liveOn(through, { reconnect: true });
     await stage.recordingOf(name);
     through.cut();
-    await pause(5_000); // the outage
+    await gap(5_000);
     through.mend();
     const mended = performance.now();
     await until("it was interrupted", async () => (await page.said()).states.includes("recovering"));
@@ -155,7 +155,7 @@ describe.concurrent("at the same time", () => {
     const through = await startBroadcastNetwork(stage.headgate().http, { hasMedia: true });
     const { name, page } = await stage.liveOn(through, { reconnect: true });
     through.cut();
-    await pause(20_000); // the outage
+    await gap(20_000);
     through.mend();
     const mended = performance.now();
     await stateIs(page, "live", 45_000);
@@ -344,8 +344,9 @@ describe.concurrent("at the same time", () => {
       Object.defineProperty(document, "hidden", { configurable: true, get: () => true });
       document.dispatchEvent(new Event("visibilitychange"));
     })()`);
-    await until("the metrics report it", async () => (await page.said()).metrics.at(-1)?.isHidden);
-    await pause(3_000); // absence cannot be awaited
+    const metrics = async () => (await page.said()).metrics.at(-1);
+    const { liveSec } = await until("the metrics report it", async () => (await metrics())?.isHidden && metrics());
+    await until("three seconds", async () => ((await metrics())?.liveSec ?? 0) >= liveSec + 3);
     expect((await page.said()).states.at(-1)).toBe("live");
     await page.run("webcaster.setMuted({ audio: false, video: false })");
     await page.run("webcaster.setTrack(document.createElement('canvas').captureStream(5).getVideoTracks()[0])");

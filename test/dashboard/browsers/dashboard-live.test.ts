@@ -140,11 +140,11 @@ inWholeRun("the preview is at most two seconds behind, by a clock in the picture
     })()`) as Promise<number | null>;
   await until("a picture", async () => (await behindMs()) !== null, 40_000);
   const measured: number[] = [];
-  for (const deadline = Date.now() + 10_000; Date.now() < deadline; ) {
-    await new Promise((resolve) => setTimeout(resolve, 250));
+  const look = async () => {
     const now = await behindMs();
-    if (now !== null) measured.push(now);
-  }
+    return now !== null && measured.push(now) === 40;
+  };
+  await until("ten seconds of it", look, 40_000, 250);
   const sorted = measured.sort((one, other) => one - other);
   const [middle = 0, most = 0] = [sorted[Math.floor(sorted.length / 2)], sorted.at(-1)];
   console.log(

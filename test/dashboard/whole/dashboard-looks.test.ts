@@ -1,6 +1,8 @@
 // Accessibility and layout of every dashboard page: axe finds nothing serious in either colour scheme, and a
 // phone of 360 px scrolls in one direction only; dialogs and the menu included. Real Chromium, real service.
+import { readFileSync } from "node:fs";
 import axe from "axe-core";
+import { PNG } from "pngjs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../support/child.ts";
 import { type Dashboard, type DashboardPage, startDashboard } from "../../support/dashboard.ts";
@@ -29,6 +31,15 @@ beforeAll(async () => {
     readonly ingest: { readonly rtmp: { readonly streamname: string } };
   };
   await headgate.call("PUT", `/stream/${id}/lock`);
+  await headgate.call("PUT", "/organisation/webhook/copies", { webhook: `${customer.url}&copies=${"y".repeat(300)}` });
+  const png = PNG.sync.write(new PNG({ width: 400, height: 40 })).toString("base64");
+  await headgate.call("PUT", "/organisation/logo", { png });
+  await headgate.call("POST", `/stream/${id}/play-token`);
+  for (const given of [label, null]) {
+    const upstream = { url: `rtmp://127.0.0.1:1/live/key-${given === null}`, label: given };
+    const { id: upstreamId } = await headgate.call("POST", `/stream/${id}/upstream`, upstream);
+    if (given === null) await headgate.call("PUT", `/stream/${id}/upstream/${upstreamId}/pause`);
+  }
   for (const name of [ingest.rtmp.streamname, ingest.rtmp.streamname, `A-${"n".repeat(90)}`])
     await broadcast(`${headgate.rtmp}/${name}`, { seconds: 2 }).exit;
   await until("the refusals", async () => {
@@ -76,26 +87,77 @@ test("the login passes, also after a refusal", async () => {
   await judge({ page }, "login refused");
   expect(found).toEqual([]);
   await page.context().close();
+  const { hash } = await dashboard.headgate.call("GET", "/organisation");
+  for (const path of [`sign-in/${hash}`, "new-password#token"]) {
+    const other = await openForAxe(`/dashboard/${path}`, null);
+    await judge(other, path);
+    expect(found).toEqual([]);
+    await other.page.context().close();
+  }
 });
 
+/** The path of every page, from the table that the dashboard itself has. */
+const PATHS = [...readFileSync("ts/dashboard/pages.ts", "utf8").matchAll(/\bpath: "([^"]+)"/g)].map(
+  ([, path = ""]) => path,
+);
+
+/** Navigates within the page: axe stays loaded, and the router is exercised. */
+async function goTo({ page, says }: DashboardPage, path: string): Promise<void> {
+  const before = await says("h1");
+  await page.evaluate(`history.pushState(null, "", "${path}"); dispatchEvent(new PopStateEvent("popstate"))`);
+  await until(path, async () => (await says("h1")) !== before && (await page.locator(".loading").count()) === 0);
+}
+
 test("every page passes as administrator", async () => {
-  const { page, ...dash } = await openForAxe("/dashboard/streams", "administrator");
-  const paths = ["webhook", "deliveries", "usage", "settings", "keys", "people", "audit", "account", "nowhere"];
-  for (const path of ["overview", "refusals", "links", ...paths]) {
-    // Navigates within the page: axe stays loaded, and the router is exercised.
-    await page.evaluate(
-      `history.pushState(null, "", "/dashboard/${path}"); dispatchEvent(new PopStateEvent("popstate"))`,
-    );
-    await until("the page", async () => {
-      const title = await dash.says("h1");
-      return title !== "Streams" && (await page.locator(".loading").count()) === 0;
-    });
+  const deliveries = await dashboard.headgate.call("GET", "/organisation/webhook/deliveries");
+  const [{ id: delivery }] = deliveries as unknown as readonly [{ readonly id: string }];
+  const { page, ...dash } = await openForAxe("/dashboard/nowhere", "administrator");
+  await judge({ page }, "nowhere");
+  expect(PATHS.length).toBeGreaterThan(14);
+  for (const path of PATHS) {
+    const of = path.replace("streams/:id", `streams/${locked}`).replace("deliveries/:id", `deliveries/${delivery}`);
+    await goTo({ page, ...dash }, of);
     await judge({ page }, path);
   }
   expect(found).toEqual([]);
   expect(await dash.faults()).toEqual([]);
   await page.context().close();
-}, 90_000);
+}, 180_000);
+
+/** Marks what the keyboard must reach, and gives its number; of a group of radio buttons one is reached. */
+const MARK = `(() => {
+  const all = [...document.querySelectorAll("main :is(a, button, input, select, textarea, summary)")];
+  const isReached = (each) => each.checkVisibility() && !each.disabled && each.tabIndex >= 0;
+  const wanted = all.filter((each) => isReached(each) && !(each.type === "radio" && !each.checked));
+  for (const each of wanted) each.dataset.wanted = "";
+  return wanted.length;
+})()`;
+/** Takes the mark off what has the focus; gives it when nothing shows that it has. */
+const REACHED = `(() => {
+  const { activeElement: focused } = document;
+  delete focused.dataset.wanted;
+  return focused === document.body || getComputedStyle(focused).outlineStyle !== "none" ? null : focused.outerHTML;
+})()`;
+const LEFT = `[...document.querySelectorAll("[data-wanted]")].map(({ outerHTML }) => outerHTML)`;
+
+test("the keyboard reaches all of a page, and what has the focus is seen", async () => {
+  const { page, ...dash } = await openForAxe("/dashboard/nowhere", "administrator");
+  for (const path of ["webhook", "settings", "account", "audit", "refusals", "links", `streams/${locked}?tab=live`]) {
+    await goTo({ page, ...dash }, `/dashboard/${path}`);
+    const wanted = (await page.evaluate(MARK)) as number;
+    expect(wanted, path).toBeGreaterThan(0);
+    // A field of a time takes several.
+    for (let presses = 0; presses < 60 + 3 * wanted && (await page.evaluate(`${LEFT}.length`)) !== 0; presses += 1) {
+      await page.keyboard.press("Tab");
+      const unseen = (await page.evaluate(REACHED)) as string | null;
+      if (unseen !== null) found.push(`${path}: no outline of ${unseen}`);
+    }
+    for (const each of (await page.evaluate(LEFT)) as string[]) found.push(`${path}: not reached: ${each}`);
+  }
+  expect(found).toEqual([]);
+  expect(await dash.faults()).toEqual([]);
+  await page.context().close();
+}, 180_000);
 
 test("the history of a stream with refusals passes, and so do an empty one, its publish key and its links", async () => {
   await dashboard.headgate.call("PUT", `/stream/${locked}/key`, { publish_key: true });

@@ -4,6 +4,7 @@ import { createLogLines } from "../../../ts/publish/refusals/log-lines.ts";
 import { createPending, type PendingRefusal } from "../../../ts/publish/refusals/pending.ts";
 import { createRefusalRecords } from "../../../ts/publish/refusals/refusal-records.ts";
 import { createRefusalRows, SHARED_MS } from "../../../ts/publish/refusals/refusal-rows.ts";
+import { until } from "../../support/child.ts";
 import { startCustomer } from "../../support/customer.ts";
 import { countStatements } from "../../support/large-store.ts";
 import { openStage, STREAM, type Stage } from "../../support/publishing.ts";
@@ -163,7 +164,7 @@ describe("in the store", () => {
   test("ten thousand refusals of guessed names make few rows, few writes and few look-ups", async () => {
     const { counts, stop } = countStatements();
     for (let n = 0; n < 10_000; n += 1) stage.ask(`Ab1Cd-${n}`);
-    while (stage.media.commands.length < 10_000) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until("all are answered", () => stage.media.commands.length >= 10_000, 60_000);
     await stage.service.appDeps.refusals.flush();
     stop();
     const rows = await stage.db.selectFrom("refusal").select("count").execute();
@@ -195,7 +196,7 @@ describe("in the store", () => {
       await stage.request(STREAM, { arguments: "key=first" });
       const { counts, stop } = countStatements();
       for (let n = 0; n < 2_000; n += 1) stage.ask(STREAM, told(n));
-      while (stage.media.commands.length < 2_001) await new Promise((resolve) => setTimeout(resolve, 20));
+      await until("all are answered", () => stage.media.commands.length >= 2_001, 60_000);
       await stage.service.appDeps.refusals.flush();
       stop();
       const [lookUps = 0, ...others] = [...counts.values()].toSorted((one, other) => other - one);

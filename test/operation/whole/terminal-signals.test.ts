@@ -11,6 +11,7 @@ import { expect, test } from "vitest";
 import { provideRuntime } from "../../../scripts/runtimes.mjs";
 import { until } from "../../support/child.ts";
 import { type Broadcast, broadcast } from "../../support/ffmpeg.ts";
+import { pause } from "../../support/pause.ts";
 
 const DRAIN_S = 60;
 /** A publish that is to end by itself, and one that is not; s. */
@@ -116,8 +117,7 @@ test.concurrent.for(WAYS)("a second %s does not wait for it", async ([_, words, 
   const encoder = await service.publish(LONG_S);
   tell(service.child);
   await until("it drains", () => service.said().includes("draining: no new publish"));
-  // Only then is it a second one: the time is what is tested.
-  await new Promise((resolve) => setTimeout(resolve, SAME_SIGNAL_MS + 200));
+  await pause(SAME_SIGNAL_MS + 200); // only then is it a second one: the time is what is tested
   const again = performance.now();
   tell(service.child);
   expect(await service.exit, service.said()).toBe(0);

@@ -7,6 +7,7 @@ import { endingOf } from "../../../ts/publish/ending/ending.ts";
 import { createLiveSessions } from "../../../ts/publish/live-sessions.ts";
 import { until } from "../../support/child.ts";
 import { type Customer, startCustomer } from "../../support/customer.ts";
+import { pause } from "../../support/pause.ts";
 import { addStream, openStage, STREAM, type Stage } from "../../support/publishing.ts";
 
 /** Of each command; the measurement uses 200. */
@@ -26,7 +27,7 @@ afterEach(async () => {
   await customer.close();
 });
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const moment = (round: number) => pause((round / ROUNDS) * ADMISSION_MS); // the moment is what is tested
 const stateOf = async (name: string) =>
   (await stage.db.selectFrom("publish").select("state").where("name", "=", name).execute()).map(({ state }) => state);
 
@@ -51,7 +52,7 @@ test.each([
       await addStream(db, name, "created");
       const stream = await findStream(db, "org1", `stream ${name}`);
       const request = stage.ask(name);
-      await pause((round / ROUNDS) * ADMISSION_MS);
+      await moment(round);
       await db.transaction().execute((trx) => move(trx, stream, clock.ms));
       sessions.kick("org1", { streamId: stream.id }, endingOf("ended_by_api", "Stopped"));
       const answer = await stage.answered(request);
@@ -89,7 +90,7 @@ test(
         .execute();
       await addStream(db, name, "created", id);
       const request = stage.ask(name);
-      await pause((round / ROUNDS) * ADMISSION_MS);
+      await moment(round);
       await db.updateTable("organisation").set({ enabled: 0 }).where("id", "=", id).execute();
       const answer = await stage.answered(request);
       if (answer.command === "allow") allowed.push(answer.clientId);

@@ -5,6 +5,7 @@ import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { type Child, until } from "../../support/child.ts";
 import { startCustomer } from "../../support/customer.ts";
+import { gap } from "../../support/drop-outs.ts";
 import { faultsOfEvents, startFailoverLoad } from "../../support/failover-load.ts";
 import { type Broadcast, broadcast, type Packet, packetsOf } from "../../support/ffmpeg.ts";
 import { startHeadgate } from "../../support/headgate.ts";
@@ -71,7 +72,7 @@ test.each(rounds)(
     const refusal = broadcast(`${headgate.rtmp}/${spare}`, { seconds: 30 });
     expect(await refusal.exit).not.toBe(0);
     expect(refusal.stderr()).toContain("Temporarily unavailable");
-    await new Promise((resolve) => setTimeout(resolve, crashed + OUTAGE_MS - performance.now()));
+    await gap(crashed + OUTAGE_MS - performance.now());
     const promoted = performance.now();
     await pair.standby.promote();
     const first = await until("a publish is allowed", () => allowed(promoted)[0], WAIT_MS);

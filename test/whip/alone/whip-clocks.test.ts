@@ -1,10 +1,10 @@
 // A page that pauses its microphone or camera with `replaceTrack(null)`: Chromium's RTP clock of audio stands still
 // meanwhile. Upstream, both tracks stay together, and no time is lost.
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../support/child.ts";
 import { type Chromium, startChromium } from "../../support/chromium.ts";
 import { type Customer, startCustomer } from "../../support/customer.ts";
+import { mediaPasses, sessionOf } from "../../support/drop-outs.ts";
 import { packetsOf } from "../../support/ffmpeg.ts";
 import { audioAhead } from "../../support/growing-flv.ts";
 import { type Headgate, startHeadgate } from "../../support/headgate.ts";
@@ -42,7 +42,8 @@ afterAll(async () => {
   await customer?.close();
 });
 
-test.each([
+// Each has its own page, which mostly waits.
+test.concurrent.each([
   { paused: ["audio"], times: isWholeRun ? 4 : 2 },
   { paused: ["audio", "video"], times: 2 },
   ...(isWholeRun ? [{ paused: ["video"], times: 2 }] : []),
@@ -53,7 +54,9 @@ test.each([
   await until("the client connects", async () => (await page.state()) === "connected");
   const startedAt = performance.now();
   const recording = await until("a recording", () => upstream.recording(name));
-  await pause(BETWEEN_MS);
+  const session = await until("the session", () => sessionOf(headgate, name));
+  const passes = (ms: number) => mediaPasses(headgate, session, ms);
+  await passes(BETWEEN_MS);
   const apartBeforeMs = await audioAhead(recording, COMPARED_MS);
   for (let n = 0; n < of.times; n++) {
     await page.page.evaluate(
@@ -61,13 +64,13 @@ test.each([
         window.senders ??= broadcast.running().connection.getSenders().map((sender) => [sender, sender.track]);
         const paused = senders.filter(([, track]) => ${JSON.stringify(of.paused)}.includes(track.kind));
         await Promise.all(paused.map(([sender]) => sender.replaceTrack(null)));
-        await new Promise((resolve) => setTimeout(resolve, ${PAUSE_MS}));
+        await new Promise((resolve) => setTimeout(resolve, ${PAUSE_MS})); // the length of the pause is what is tested
         await Promise.all(paused.map(([sender, track]) => sender.replaceTrack(track)));
       })()`,
     );
-    await pause(BETWEEN_MS);
+    await passes(BETWEEN_MS);
   }
-  await pause(SETTLES_MS);
+  await passes(SETTLES_MS);
   const apartMs = (await audioAhead(recording, COMPARED_MS)) - apartBeforeMs;
   const wallMs = performance.now() - startedAt;
   await page.stop();

@@ -15,7 +15,7 @@ import { inWholeRun } from "../../support/whole-run.ts";
 const IS_WHOLE = process.env.WHIP_IMPAIRMENT === "all";
 const BROADCAST_S = IS_WHOLE ? 20 : 10;
 const BROADCAST_MS = BROADCAST_S * 1_000;
-/** Time for the last packets to arrive, after losses too. */
+/** The last packets have arrived when so long none has, ms. */
 const SETTLED_MS = 1_000;
 /** Minimum per second of a broadcast: 25 pictures are captured, and 47 frames of AAC last a second. */
 const LEAST_PICTURES = 15;
@@ -72,7 +72,16 @@ async function mediaOf(name: string, ms: number): Promise<void> {
   await mediaPasses(headgate, session, ms);
 }
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+/** Whether the service has received nothing more of a publish than at the time before. */
+function nothingArrives(name: string): () => Promise<boolean> {
+  let before = -1;
+  return async () => {
+    const { bytes_in } = (await sessionOf(headgate, name)) ?? { bytes_in: -1 };
+    const isSame = bytes_in === before;
+    before = bytes_in;
+    return isSame;
+  };
+}
 
 /** A player that retries until the stream is live, then reads to its end. */
 async function play(name: string): Promise<readonly Packet[]> {
@@ -117,7 +126,7 @@ describe("an allowed publish of a browser", () => {
     const page = await chromium.open(headgate.whip(`${name}?${customArguments}`), { keep: "resolution" });
     expect(await page.start()).toMatchObject({ status: 201 });
     const player = play(name);
-    await pause(BROADCAST_MS); // what arrives is compared with the time that passed
+    await mediaOf(name, BROADCAST_MS);
     stats = await page.stats();
     const asked = performance.now();
     expect(await page.stop()).toBe(200);
@@ -262,10 +271,10 @@ test.each(NETWORKS)(
     const name = await headgate.newStream();
     const page = await chromium.open(headgate.whip(name).replace(headgate.http, proxy.http));
     expect(await page.start()).toMatchObject({ status: 201 });
-    await pause(BROADCAST_MS); // at this bitrate, the network loses what is expected
+    await mediaOf(name, BROADCAST_MS); // at this bitrate, the network loses what is expected
     // Packets in flight at the end arrive, also as retransmissions.
     await page.page.evaluate("for (const { track } of broadcast.running().connection.getSenders()) track.stop()");
-    await pause(SETTLED_MS);
+    await until("nothing more arrives", nothingArrives(name), 30_000, SETTLED_MS);
     const video = await videoOf(page);
     await page.stop();
     await doneOf(name);
@@ -287,6 +296,7 @@ test.each(NETWORKS)(
 
 test("a tab that is killed gets one publish_done, within 35 s", async () => {
   await doneOf(killed, LOST_LIMIT_MS);
-  await pause(500); // absence cannot be awaited
+  const metrics = async () => await (await fetch(`${headgate.metrics}/metrics`)).text();
+  await until("nothing is left to deliver", async () => /^headgate_outbox_events 0$/m.test(await metrics()));
   expect(customer.calls("publish_done").filter(({ body }) => body.includes(killed))).toHaveLength(1);
 }, 60_000);

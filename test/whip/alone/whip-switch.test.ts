@@ -8,6 +8,7 @@ import { decodeComplaints, packetsOf } from "../../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../../support/headgate.ts";
 import { isMonotonic, ofTrack, startsAtKeyframe } from "../../support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "../../support/nginx-rtmp.ts";
+import { pause } from "../../support/pause.ts";
 import { inWholeRun } from "../../support/whole-run.ts";
 
 /** The answer's limit for the sender. */
@@ -110,8 +111,10 @@ async function sentKbps(page: Broadcaster): Promise<number> {
     return { bytes: Number(video?.bytesSent), ms: Number(video?.timestamp) };
   };
   const before = await sent();
-  await new Promise((resolve) => setTimeout(resolve, 2_000)); // the bitrate over them
-  const after = await sent();
+  const after = await until("two seconds of statistics", async () => {
+    const now = await sent();
+    return now.ms >= before.ms + 2_000 && now;
+  });
   return ((after.bytes - before.bytes) * 8) / (after.ms - before.ms);
 }
 
@@ -167,7 +170,7 @@ test("whatever a browser changes, its upstream sees one publish that decodes", a
   ]) {
     await inPage(page, change);
     if (!change.includes("null")) await pictures(page, 25);
-    else await new Promise((resolve) => setTimeout(resolve, 1_500)); // nothing is sent, so nothing can be awaited
+    else await pause(1_500); // nothing is sent, so nothing can be awaited
   }
   const restart = await inPage<Record<string, unknown>>(page, RESTART);
   expect(restart).toMatchObject({ status: 200, renewed: expect.stringMatching(/^"[0-9a-f-]{36}"$/) });

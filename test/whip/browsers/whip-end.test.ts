@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../support/child.ts";
 import { type Chromium, startChromium } from "../../support/chromium.ts";
+import { mediaPasses, sessionOf } from "../../support/drop-outs.ts";
 import { type Headgate, startHeadgate } from "../../support/headgate.ts";
 import { isWholeRun } from "../../support/whole-run.ts";
 
@@ -22,8 +23,6 @@ afterAll(async () => {
   await headgate?.stop();
 });
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
 /** Names of the page's states and how long after the API's call each was entered, ms. */
 async function statesAfterStop(settleMs: number): Promise<Readonly<Record<string, number>>> {
   const { id, ingest } = (await headgate.call("POST", "/stream")) as {
@@ -42,7 +41,8 @@ async function statesAfterStop(settleMs: number): Promise<Readonly<Record<string
     connection.addEventListener("iceconnectionstatechange", () => note("ice " + connection.iceConnectionState));
     dtls.addEventListener("statechange", () => note("dtls " + dtls.state));
   }`);
-  await pause(settleMs);
+  const session = await until("the session", () => sessionOf(headgate, ingest.rtmp.streamname));
+  await mediaPasses(headgate, session, settleMs);
   const asked = Date.now();
   await headgate.call("PUT", `/stream/${id}/stop`);
   await until("the connection has failed", async () => (await page.state()) === "failed", 30_000);

@@ -21,8 +21,30 @@ export async function runUsage(flags: GivenFlags): Promise<void> {
 export async function runAudit(flags: GivenFlags): Promise<void> {
   const names = ["from", "to", "action", "who"];
   const filter = { path: "/organisation/audit", query: query(flags, names), ...quantityOf(flags, 20) };
-  const { rows, hasMore } = await askPages(flags, filter, (page: readonly Row[]) => page);
-  print(flags, rows, [...columns(rows), ...(hasMore ? [MORE] : [])]);
+  const { rows, hasMore } = await askPages(flags, filter, (page: readonly Entry[]) => page);
+  print(flags, rows, [...columns(rows.map(shownEntry)), ...(hasMore ? [MORE] : [])]);
+}
+
+interface Entry extends Row {
+  readonly at: string;
+  readonly who: { readonly kind: string; readonly id: string | null };
+  readonly action: string;
+  readonly subject: string;
+  readonly stream: { readonly name: string; readonly title: string | null } | null;
+  readonly detail: object;
+}
+
+/** For people: who and which stream in words. The ids of entry and request are in the JSON. */
+function shownEntry({ at, who, action, subject, stream, detail }: Entry): Row {
+  const title = stream?.title ?? null;
+  return {
+    at,
+    who: who.id === null ? who.kind : `${who.kind} ${who.id}`,
+    action,
+    subject,
+    stream: stream && (title === null ? stream.name : `${stream.name} (${title})`),
+    detail,
+  };
 }
 
 interface Usage {

@@ -11,7 +11,7 @@ export async function databaseServers(databaseUrl: string | null): Promise<reado
   const newest = Math.max(0, ...timelines);
   return answers.map((answer): Finding => {
     const { server, standing, fault } = answer;
-    const what = `database server ${server.place}`;
+    const what = `database server ${server.address}`;
     if (standing === null) {
       return {
         what,

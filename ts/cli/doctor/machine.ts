@@ -58,7 +58,7 @@ function readLimits(): string {
 
 /** Another source of the time. */
 export interface Reference {
-  readonly place: string;
+  readonly source: string;
   /** Epoch ms. */
   readonly at: number;
   /** When it was read, on our clock. */
@@ -77,10 +77,10 @@ export function clockFinding(
     "webhook signatures, web tokens and certificates are valid for a limited time: customers reject a signature that is off by five minutes";
   const remedy = "synchronise it with chrony or systemd-timesyncd: timedatectl set-ntp true";
   const text = (ms: number) => `${Math.round(Math.abs(ms) / 1_000)} s`;
-  for (const { place, at, readAt } of references) {
+  for (const { source, at, readAt } of references) {
     const off = readAt - at;
     if (Math.abs(off) < CLOCK_WORTH_A_WORD_MS) continue;
-    const detail = `${text(off)} ${off > 0 ? "ahead of" : "behind"} ${place}`;
+    const detail = `${text(off)} ${off > 0 ? "ahead of" : "behind"} ${source}`;
     return { what, state: Math.abs(off) >= CLOCK_LIMIT_MS ? "bad" : "warning", detail, why, remedy };
   }
   if (newest !== null && newest - now > CLOCK_WORTH_A_WORD_MS) {
@@ -88,8 +88,8 @@ export function clockFinding(
     return { what, state: newest - now >= CLOCK_LIMIT_MS ? "bad" : "warning", detail, why, remedy };
   }
   if (isKept === false) return { what, state: "warning", detail: "it is not synchronised (NTP)", why, remedy };
-  const places = references.map(({ place }) => place);
-  const agrees = places.length === 0 ? "not compared with another clock" : `agrees with ${places.join(", ")}`;
+  const sources = references.map(({ source }) => source);
+  const agrees = sources.length === 0 ? "not compared with another clock" : `agrees with ${sources.join(", ")}`;
   return good(what, isKept === true ? `synchronised by NTP, ${agrees}` : agrees);
 }
 

@@ -15,11 +15,11 @@ export async function ports(config: Config, isRunning: boolean): Promise<readonl
   ];
   if (config.rtmp.port !== null) tcp.push(["rtmp.port", config.rtmp.host, config.rtmp.port]);
   if (config.rtmp.tls !== null) tcp.push(["rtmp.tls_port", config.rtmp.host, config.rtmp.tls.port]);
-  const findings: Finding[] = [...equalPorts(tcp)];
+  if (config.databaseUrl !== null) tcp.push(["node.port", config.node.host, config.node.port]);
+  const media = mediaPorts(config).map((port) => ["media.port", config.media.host, port] as const);
+  const findings: Finding[] = [...equalPorts([...tcp, ...media])];
   for (const [name, host, port] of tcp) findings.push(await portOf(name, host, port, bindTcp, isRunning));
-  for (const port of mediaPorts(config)) {
-    findings.push(await portOf("media.port", config.media.host, port, bindUdp, isRunning));
-  }
+  for (const [name, host, port] of media) findings.push(await portOf(name, host, port, bindMedia, isRunning));
   return findings;
 }
 
@@ -43,7 +43,7 @@ function equalPorts(ports: readonly (readonly [name: string, host: string, port:
 const ANY_HOST = ["0.0.0.0", "::"];
 const overlap = (one: string, other: string) => one === other || ANY_HOST.includes(one) || ANY_HOST.includes(other);
 
-/** The configured UDP ports; empty when free ones are chosen. */
+/** The configured ports of the media workers, each for UDP and TCP; empty when free ones are chosen. */
 function mediaPorts({ media }: Config): readonly number[] {
   return media.port === 0 ? [] : Array.from({ length: media.workers }, (_, worker) => media.port + worker);
 }
@@ -130,6 +130,12 @@ function bindTcp(host: string, port: number): Promise<void> {
     const server = createServer().once("error", reject);
     server.listen(port, host, () => server.close(() => resolve()));
   });
+}
+
+/** ICE uses both. */
+async function bindMedia(host: string, port: number): Promise<void> {
+  await bindUdp(host, port);
+  await bindTcp(host, port);
 }
 
 function bindUdp(host: string, port: number): Promise<void> {

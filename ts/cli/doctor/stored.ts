@@ -109,7 +109,7 @@ async function asked(
   const references: Reference[] = [];
   if (config.databaseUrl !== null) {
     const { rows } = await sql<{ ms: number }>`select extract(epoch from clock_timestamp()) * 1000 as ms`.execute(db);
-    references.push({ place: "the database server", at: Number(rows[0]?.ms), readAt: clock.now() });
+    references.push({ source: "the database server", at: Number(rows[0]?.ms), readAt: clock.now() });
   }
   return {
     findings: [

@@ -51,18 +51,18 @@ export async function webhooks(config: Config, all: readonly CustomerWebhook[]):
         ? [good("webhooks", `${left} more were not tried: headgate webhook test calls one through the running service`)]
         : []),
     ],
-    dates: tried.flatMap(({ place, date }) => (date === null ? [] : [{ place, ...date }])),
+    dates: tried.flatMap(({ source, date }) => (date === null ? [] : [{ source, ...date }])),
   };
 }
 
 async function tryOne(config: Config, { name, url, isSecond }: CustomerWebhook) {
-  const place = new URL(url).host;
-  const what = `${isSecond ? "second webhook" : "webhook"} of ${name} at ${place}`; // its path and query may be secret
+  const source = new URL(url).host;
+  const what = `${isSecond ? "second webhook" : "webhook"} of ${name} at ${source}`; // its path and query may be secret
   const refused = await checkWebhookUrl(url, { dev: config.dev });
   try {
     if (refused !== null) throw new Error(refused.reason);
     const { status, date } = await head(config, url);
-    return { place, date, finding: good(what, `responds (${status} to HEAD)`) };
+    return { source, date, finding: good(what, `responds (${status} to HEAD)`) };
   } catch (error) {
     const finding: Finding = {
       what,
@@ -71,16 +71,16 @@ async function tryOne(config: Config, { name, url, isSecond }: CustomerWebhook) 
       why: isSecond
         ? "this organisation gets no copies and no alerts at it; broadcasts are not affected"
         : "every publish of this organisation is rejected while its webhook does not respond",
-      remedy: `check name, firewall and certificate of ${place} (webhook.ca sets a certificate authority of your own); then run headgate webhook test${isSecond ? " --copies" : ""}`,
+      remedy: `check name, firewall and certificate of ${source} (webhook.ca sets a certificate authority of your own); then run headgate webhook test${isSecond ? " --copies" : ""}`,
     };
-    return { place, date: null, finding };
+    return { source, date: null, finding };
   }
 }
 
 function head(
   config: Config,
   url: string,
-): Promise<{ readonly status: number; readonly date: Omit<Reference, "place"> | null }> {
+): Promise<{ readonly status: number; readonly date: Omit<Reference, "source"> | null }> {
   const { ca, deadlineMs } = config.webhook;
   const options = {
     method: "HEAD",

@@ -5,7 +5,7 @@ import { loadConfig } from "../../config.ts";
 import { ConfigInvalid, StoreFailed } from "../../errors.ts";
 import { copyBetween } from "../../store/copy/between.ts";
 import { copyKeyFile } from "../../store/copy/key-file.ts";
-import { nameOf, type StorePlace } from "../../store/copy/place.ts";
+import { nameOf, type StoreLocation } from "../../store/copy/location.ts";
 import { KEY_FILE, openKeyFile } from "../../store/secret-box.ts";
 import { requireKeyOf } from "../../token/sealed-keys.ts";
 import { type GivenFlags, readFlags } from "../flags.ts";
@@ -14,8 +14,8 @@ import { unknownVerb, wanted } from "../words.ts";
 
 export async function runStore([verb, from, to]: readonly string[], flags: GivenFlags): Promise<void> {
   if (verb !== "copy") throw unknownVerb("store", verb, ["copy FROM TO"]);
-  const source = placeOf(wanted(from, "where to copy from, a data directory or a postgresql:// URL,"));
-  const target = placeOf(wanted(to, "where to copy to, a data directory or a postgresql:// URL,"));
+  const source = locationOf(wanted(from, "where to copy from, a data directory or a postgresql:// URL,"));
+  const target = locationOf(wanted(to, "where to copy to, a data directory or a postgresql:// URL,"));
   const key = keyOf(source, flags);
   const box = openKeyFile(key);
   let forget = (): void => {};
@@ -43,14 +43,14 @@ export async function runStore([verb, from, to]: readonly string[], flags: Given
   ]);
 }
 
-function placeOf(text: string): StorePlace {
+function locationOf(text: string): StoreLocation {
   return /^postgres(ql)?:\/\//.test(text)
     ? { kind: "postgres", databaseUrl: text }
     : { kind: "embedded", dataDir: resolve(text) };
 }
 
 /** Path of the key file that seals the secrets of the source. Throws `ConfigInvalid` when it is missing. */
-function keyOf(source: StorePlace, flags: GivenFlags): string {
+function keyOf(source: StoreLocation, flags: GivenFlags): string {
   const given = typeof flags.key === "string" ? resolve(flags.key) : null;
   const folder = source.kind === "embedded" ? source.dataDir : loadConfig(readFlags(flags)).config.dataDir;
   const path = given ?? join(folder, KEY_FILE);

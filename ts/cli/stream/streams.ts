@@ -193,8 +193,8 @@ async function find(at: AtStore, flags: GivenFlags, which: string | undefined): 
     .where("state", "!=", "deleted")
     .executeTakeFirst();
   if (stream === undefined || (organisation !== null && stream.organisation_id !== organisation.id)) {
-    const place = organisation === null ? "" : ` of ${organisation.name}`;
-    throw new ConfigInvalid(`there is no stream ${word}${place}: headgate stream ls`);
+    const owner = organisation === null ? "" : ` of ${organisation.name}`;
+    throw new ConfigInvalid(`there is no stream ${word}${owner}: headgate stream ls`);
   }
   return stream;
 }

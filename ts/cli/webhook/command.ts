@@ -15,19 +15,19 @@ import { simulate } from "./simulate.ts";
 /** `words`: one of `WEBHOOK_VERBS`. Throws `ConfigInvalid` for anything else. */
 export async function runWebhook(words: readonly string[], flags: WebhookFlags & GivenFlags): Promise<void> {
   const [verb, id] = words;
-  const place = flags.copies ? "/organisation/webhook/copies" : "/organisation/webhook";
+  const path = flags.copies ? "/organisation/webhook/copies" : "/organisation/webhook";
   switch (verb) {
     case "show":
-      return shown(flags, await ask(flags, "GET", flags.copies ? place : "/organisation"));
+      return shown(flags, await ask(flags, "GET", flags.copies ? path : "/organisation"));
     case "set": {
       const webhook = wanted(id, "the URL of the webhook");
       const events = flags.events === undefined ? {} : { events: flags.events };
-      return shown(flags, await ask(flags, "PUT", place, { webhook, ...(flags.copies ? events : {}) }));
+      return shown(flags, await ask(flags, "PUT", path, { webhook, ...(flags.copies ? events : {}) }));
     }
     case "rm":
-      return shown(flags, await ask(flags, "DELETE", place));
+      return shown(flags, await ask(flags, "DELETE", path));
     case "secret": {
-      const made = (await ask(flags, "POST", `${place}/secret`)) as { readonly secret: string };
+      const made = (await ask(flags, "POST", `${path}/secret`)) as { readonly secret: string };
       return printRecord(flags, made, [
         `Secret that signs the calls, shown only once: ${made.secret}`,
         "A former one also signs them for 24 hours.",
@@ -35,7 +35,7 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
     }
     case "test": {
       const body = flags.arguments === undefined ? {} : { arguments: flags.arguments };
-      const answer = (await ask(flags, "POST", `${place}/test`, body)) as Pick<Delivery, "outcome">;
+      const answer = (await ask(flags, "POST", `${path}/test`, body)) as Pick<Delivery, "outcome">;
       print(answer);
       if (answer.outcome !== "answered") process.exitCode = 1; // for scripts
       return;

@@ -12,9 +12,12 @@ export const AREAS = {
   user: "People",
   identity_provider: "Identity provider",
   organisation: "Organisation",
+  capture: "Captures",
 } as const;
 
 const ACTIONS: Readonly<Record<string, string>> = {
+  "capture.start": "Began to capture a broadcast",
+  "capture.stop": "Ended a capture",
   "delivery.replay": "Sent a delivery again",
   "identity_provider.remove": "Removed the identity provider",
   "identity_provider.set": "Set the identity provider",
@@ -22,7 +25,10 @@ const ACTIONS: Readonly<Record<string, string>> = {
   "key.revoke": "Revoked an API key",
   "key.rotate": "Replaced an API key",
   "organisation.create": "Created the organisation",
+  "organisation.disable": "Disabled the organisation",
+  "organisation.enable": "Enabled the organisation",
   "organisation.limit": "Limited the organisation",
+  "organisation.operator": "Changed which organisation operates the deployment",
   "session.bitrate": "Limited the bitrate of a broadcast",
   "session.kick": "Ended a broadcast",
   "session.upstream.add": "Added an upstream to a broadcast",
@@ -52,11 +58,15 @@ const ACTIONS: Readonly<Record<string, string>> = {
   "token.revoke_stream": "Revoked the web tokens of a stream",
   "user.change": "Changed a person’s role or password",
   "user.create": "Added a person",
-  "user.password": "Changed their own password",
+  "user.password": "Changed a password",
   "user.password_link": "Made a link for a new password",
   "user.remove": "Removed a person",
+  "user.role": "Changed a person’s role",
   "user.sign_in": "Signed in at the identity provider",
   "user.sign_in_refused": "Was refused at the identity provider’s sign-in",
+  "webhook.copies.remove": "Removed the second webhook",
+  "webhook.copies.secret": "Created a secret of the second webhook",
+  "webhook.copies.set": "Set the second webhook",
   "webhook.remove": "Removed the webhook",
   "webhook.secret": "Created a webhook secret",
   "webhook.set": "Set the webhook",
@@ -66,10 +76,14 @@ export function actionWords(action: string): string {
   return ACTIONS[action] ?? action;
 }
 
-/** The details as `name: value`, in order; null and empty values are left out. */
+/** The details as `name: value`, in order; null and empty values are left out, and so is an id, which says nothing to
+ *  people. */
 export function detailWords(detail: Readonly<Record<string, unknown>>): readonly string[] {
   return Object.entries(detail)
-    .filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && value.length === 0))
+    .filter(
+      ([name, value]) =>
+        name !== "id" && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0),
+    )
     .map(([name, value]) => `${name.replaceAll("_", " ")}: ${valueWords(value)}`);
 }
 

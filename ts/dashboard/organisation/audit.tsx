@@ -110,6 +110,7 @@ function Details({ entry: { subject, detail, request_id: request } }: { readonly
       <details class="ids">
         <summary>Ids</summary>
         <div class="mono">subject {subject}</div>
+        {typeof detail.id === "string" && <div class="mono">detail {detail.id}</div>}
         {request !== null && <div class="mono">request {request}</div>}
       </details>
     </>

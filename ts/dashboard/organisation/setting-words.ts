@@ -70,7 +70,7 @@ export const SETTING_WORDS: Readonly<Record<SettingName, SettingWords>> = {
 };
 
 export const PLAY_WORDS: Readonly<Record<Settings["play"], string>> = {
-  open: "Anyone who knows the stream name",
+  open: "Anyone who knows the name",
   token: "Anyone with a play token",
   addresses: "The addresses below",
 };

@@ -37,7 +37,7 @@ const COLUMN_LIMIT_PX = 24;
 
 export function Graph(props: GraphProps) {
   const { label, times, series, height = 180 } = props;
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const newest = useRef(props);
   newest.current = props;
@@ -50,7 +50,7 @@ export function Graph(props: GraphProps) {
     const ends: (() => void)[] = [];
     const open = async () => {
       const { default: Plot } = await import("uplot");
-      const element = place.current;
+      const element = container.current;
       if (isGone || element === null) return;
       const draw = () => {
         plot.current?.destroy();
@@ -84,7 +84,7 @@ export function Graph(props: GraphProps) {
           </span>
         ))}
       </figcaption>
-      <div ref={place} role="img" aria-label={label} style={{ minHeight: `${height}px` }} />
+      <div ref={container} role="img" aria-label={label} style={{ minHeight: `${height}px` }} />
     </figure>
   );
 }

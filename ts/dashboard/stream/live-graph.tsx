@@ -23,10 +23,10 @@ interface LiveGraphProps {
 }
 
 export function LiveGraph({ title, times, values, spanMs, least, words }: LiveGraphProps) {
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | null>(null);
   useEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (element === null) return;
     const made = make(element, words, least);
     plot.current = made;
@@ -51,7 +51,7 @@ export function LiveGraph({ title, times, values, spanMs, least, words }: LiveGr
     known.length === 0
       ? "no values"
       : `between ${words(Math.min(...known))} and ${words(Math.max(...known))}, now ${words(known.at(-1) ?? 0)}`;
-  return <div ref={place} class="plot" role="img" aria-label={`${title} over time: ${summary}`} />;
+  return <div ref={container} class="plot" role="img" aria-label={`${title} over time: ${summary}`} />;
 }
 
 function make(element: HTMLElement, words: (value: number) => string, least: number): UPlot {

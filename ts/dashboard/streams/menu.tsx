@@ -54,7 +54,7 @@ function OpenMenu({ label, items, at, onClose }: OpenMenuProps) {
     const box = menu.current;
     if (box === null) return;
     box.showPopover();
-    if (at !== null) placeBeside(box, at.getBoundingClientRect());
+    if (at !== null) showBeside(box, at.getBoundingClientRect());
     box.querySelector<HTMLElement>("[role=menuitem]")?.focus();
   }, [at]);
   const onKeyDown = (event: KeyboardEvent) => {
@@ -98,7 +98,7 @@ function OpenMenu({ label, items, at, onClose }: OpenMenuProps) {
 }
 
 /** Below the button, above it where there is no space, and never outside the window. */
-function placeBeside(menu: HTMLElement, button: DOMRect): void {
+function showBeside(menu: HTMLElement, button: DOMRect): void {
   const { width, height } = menu.getBoundingClientRect();
   const below = button.bottom + 4;
   const top = below + height <= innerHeight - 8 ? below : Math.max(8, button.top - height - 4);

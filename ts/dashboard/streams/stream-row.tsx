@@ -16,7 +16,7 @@ import { StatePill } from "./state-pill.tsx";
 interface StreamRowProps {
   readonly stream: Stream;
   readonly live: Signal<LiveRow | null>;
-  /** Place in the list, from 0. */
+  /** Position in the list, from 0. */
   readonly index: number;
   /** Pixels. */
   readonly top: number;

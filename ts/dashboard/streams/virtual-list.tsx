@@ -57,9 +57,9 @@ export function VirtualList({ count, tops, row, onEnd }: VirtualListProps) {
   for (let index = seen.first; index <= Math.min(seen.last, count - 1); index += 1) indices.push(index);
   if (focused !== null && focused < count && (focused < seen.first || focused > seen.last)) indices.push(focused);
   const onFocusIn = (event: FocusEvent) => {
-    const place = (event.target as Element).closest<HTMLElement>("[aria-rowindex]")?.ariaRowIndex;
+    const row = (event.target as Element).closest<HTMLElement>("[aria-rowindex]")?.ariaRowIndex;
     // Row numbers count from 1, and the heading is the first.
-    setFocused(place ? Number(place) - 2 : null);
+    setFocused(row ? Number(row) - 2 : null);
   };
   return (
     <div

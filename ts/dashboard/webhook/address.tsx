@@ -1,13 +1,12 @@
 // The webhook's URL: visible to all; set, changed and removed by administrators.
 import { useState } from "preact/hooks";
-import { confirm } from "../parts/confirm.tsx";
 import { CopyField } from "../parts/copy-field.tsx";
 import { Empty } from "../parts/states.tsx";
-import { say, sayProblem } from "../parts/toasts.tsx";
+import { say } from "../parts/toasts.tsx";
 import { answerOf, api, type Records } from "../shell/client.ts";
-import { wordsOfError } from "../shell/errors.ts";
 import { Section } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
+import { AddressButtons } from "./address-buttons.tsx";
 import { UrlForm } from "./url-form.tsx";
 
 type Organisation = Records["Organisation"];
@@ -21,20 +20,6 @@ export function AddressSection({ organisation, onChange }: AddressSectionProps) 
   const { webhook } = organisation;
   const [isEditing, setEditing] = useState(false);
   const mayChange = may("change_webhook");
-  const remove = async () => {
-    const does = await confirm({
-      title: "Remove the webhook?",
-      text: "From then on publishes are not checked: anyone who knows the name of a stream can publish to it. Running publishes continue.",
-      does: "Remove the webhook",
-    });
-    if (!does) return;
-    try {
-      onChange(await answerOf(api.DELETE("/organisation/webhook")));
-      say("The webhook is removed");
-    } catch (error) {
-      sayProblem(wordsOfError(error));
-    }
-  };
   const saved = (next: Organisation) => {
     setEditing(false);
     onChange(next);
@@ -79,14 +64,12 @@ export function AddressSection({ organisation, onChange }: AddressSectionProps) 
       title="Address"
       actions={
         mayChange && (
-          <>
-            <button type="button" onClick={() => setEditing(true)}>
-              Change
-            </button>
-            <button type="button" class="danger" onClick={() => void remove()}>
-              Remove
-            </button>
-          </>
+          <AddressButtons
+            what="the webhook"
+            consequence="From then on publishes are not checked: anyone who knows the name of a stream can publish to it. Running publishes continue."
+            onEdit={() => setEditing(true)}
+            remove={async () => onChange(await answerOf(api.DELETE("/organisation/webhook")))}
+          />
         )
       }
     >

@@ -1,7 +1,6 @@
 // The second webhook: its address, what it gets, its secret, a test call, and whether it fails.
 import { useState } from "preact/hooks";
 import { BusyButton } from "../parts/busy-button.tsx";
-import { confirm } from "../parts/confirm.tsx";
 import { CopyField } from "../parts/copy-field.tsx";
 import { FormField } from "../parts/form-field.tsx";
 import { StatusPill } from "../parts/status-pill.tsx";
@@ -14,6 +13,7 @@ import { LoadedView } from "../shell/loaded-view.tsx";
 import { Section } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
 import { TimeText } from "../shell/time-text.tsx";
+import { AddressButtons } from "./address-buttons.tsx";
 import { CALL_WORDS, shortWords, toneOf } from "./answer-words.ts";
 import { CallResult } from "./call-result.tsx";
 import { UrlForm } from "./url-form.tsx";
@@ -35,7 +35,7 @@ export function CopiesSection() {
       actions={
         copies.value !== null &&
         copies.value.webhook !== null &&
-        !isEditing && <Actions copies={copies.value} onEdit={() => setEditing(true)} onChange={copies.set} />
+        !isEditing && <Actions onEdit={() => setEditing(true)} onChange={copies.set} />
       }
     >
       <LoadedView of={copies} words="Loading the second address …">
@@ -73,36 +73,22 @@ export function CopiesSection() {
 }
 
 interface ActionsProps {
-  readonly copies: Copies;
   readonly onEdit: () => void;
   readonly onChange: (copies: Copies) => void;
 }
 
-function Actions({ copies, onEdit, onChange }: ActionsProps) {
-  if (!may("change_webhook")) return <a href="/dashboard/deliveries?copies=true">Its deliveries</a>;
-  const remove = async () => {
-    const does = await confirm({
-      title: "Remove the second address?",
-      text: "Copies and alerts that it has not got yet are not sent any more. Broadcasts are not affected.",
-      does: "Remove the second address",
-    });
-    if (!does) return;
-    try {
-      onChange(await answerOf(api.DELETE("/organisation/webhook/copies")));
-      say("The second address is removed");
-    } catch (error) {
-      sayProblem(wordsOfError(error));
-    }
-  };
+function Actions({ onEdit, onChange }: ActionsProps) {
   return (
     <>
       <a href="/dashboard/deliveries?copies=true">Its deliveries</a>
-      <button type="button" aria-label={`Change ${copies.webhook}`} onClick={onEdit}>
-        Change
-      </button>
-      <button type="button" class="danger" onClick={() => void remove()}>
-        Remove
-      </button>
+      {may("change_webhook") && (
+        <AddressButtons
+          what="the second address"
+          consequence="Copies and alerts that it has not got yet are not sent any more. Broadcasts are not affected."
+          onEdit={onEdit}
+          remove={async () => onChange(await answerOf(api.DELETE("/organisation/webhook/copies")))}
+        />
+      )}
     </>
   );
 }

@@ -97,8 +97,8 @@ function Response({ response: { headers, body, is_cut } }: { readonly response: 
       <details>
         <summary>Headers of the response</summary>
         <dl class="facts">
-          {headers.map(({ name, value }, place) => (
-            <Fragment key={`${place} ${name}`}>
+          {headers.map(({ name, value }, index) => (
+            <Fragment key={`${index} ${name}`}>
               <dt class="mono">{name}</dt>
               <dd class="mono">{value}</dd>
             </Fragment>

@@ -2,8 +2,7 @@
 // Style sheet and script are inline, and the policy allows them by their hashes.
 import { createHash } from "node:crypto";
 import { ICON_LINK } from "../request/icon.ts";
-import type { Guide, GuideFile } from "./guide-files.ts";
-import type { Rendered } from "./guide-markdown.ts";
+import { type Guide, type GuidePage, pagesOf } from "./guide-pages.ts";
 import { GUIDE_STYLE } from "./guide-style.ts";
 import { escapeHtml } from "./html-text.ts";
 
@@ -38,26 +37,20 @@ function hashOf(text: string): string {
   return `sha256-${createHash("sha256").update(text).digest("base64")}`;
 }
 
-/** The path of a page. */
-export function addressOf({ name }: Pick<GuideFile, "name">): string {
-  return name === "" ? "/docs/guide" : `/docs/guide/${name}`;
-}
-
-/** `file`: null for what is not one of its files, such as what a search found. `searched`: what stands in the field. */
+/** `shown`: a page of the guide, or what a search for these words found. */
 export function guidePage(
   guide: Guide,
-  file: GuideFile | null,
-  { html, sections }: Rendered,
-  searched: string | null = null,
+  shown: GuidePage | { readonly searched: string; readonly html: string },
 ): string {
-  const all = [guide.first, ...guide.groups.flatMap(({ files }) => files)];
+  const [file, searched] = "searched" in shown ? [null, shown.searched] : [shown, null];
+  const all = pagesOf(guide);
   const at = file === null ? all.length + 1 : all.indexOf(file);
-  const step = (next: GuideFile | undefined, rel: "prev" | "next") =>
-    next === undefined ? "" : `<a rel="${rel}" href="${addressOf(next)}">${escapeHtml(next.title)}</a>`;
-  const entry = (each: GuideFile) => {
-    if (each !== file) return `<li><a href="${addressOf(each)}">${escapeHtml(each.title)}</a></li>`;
-    const inside = sections.map(({ id, title }) => `<li><a href="#${id}">${escapeHtml(title)}</a></li>`).join("");
-    return `<li><a href="${addressOf(each)}" aria-current="page">${escapeHtml(each.title)}</a>${inside === "" ? "" : `<ul>${inside}</ul>`}</li>`;
+  const step = (next: GuidePage | undefined, rel: "prev" | "next") =>
+    next === undefined ? "" : `<a rel="${rel}" href="${next.href}">${escapeHtml(next.title)}</a>`;
+  const entry = (each: GuidePage) => {
+    if (each !== file) return `<li><a href="${each.href}">${escapeHtml(each.title)}</a></li>`;
+    const inside = each.sections.map(({ id, title }) => `<li><a href="#${id}">${escapeHtml(title)}</a></li>`).join("");
+    return `<li><a href="${each.href}" aria-current="page">${escapeHtml(each.title)}</a>${inside === "" ? "" : `<ul>${inside}</ul>`}</li>`;
   };
   const groups = guide.groups.map(
     ({ title, files }) => `<h2>${escapeHtml(title)}</h2><ul>${files.map(entry).join("")}</ul>`,
@@ -81,7 +74,7 @@ ${ICON_LINK}
 <nav aria-label="Other places"><a class="to-pages" href="#pages">All pages</a><a href="/docs">API</a><a href="/dashboard/">Dashboard</a><a href="/broadcast">Broadcast</a></nav></header>
 <div class="columns">
 <main id="content">
-${html}<p class="steps">${step(all[at - 1], "prev")}${step(all[at + 1], "next")}</p>
+${shown.html}<p class="steps">${step(all[at - 1], "prev")}${step(all[at + 1], "next")}</p>
 </main>
 <nav id="pages" aria-label="Pages of the guide">${groups.join("")}</nav>
 </div>

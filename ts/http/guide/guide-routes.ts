@@ -3,15 +3,12 @@ import { readFile } from "node:fs/promises";
 import type { Context } from "hono";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
-import { type Guide, readGuide } from "./guide-files.ts";
-import { addressOf, GUIDE_POLICY, guidePage, SEARCH_LIMIT } from "./guide-page.ts";
-import { foundHtml, sectionsOf } from "./guide-search.ts";
+import { GUIDE_POLICY, guidePage, SEARCH_LIMIT } from "./guide-page.ts";
+import { type Guide, pagesOf, readGuide } from "./guide-pages.ts";
+import { foundHtml } from "./guide-search.ts";
 
 /** Files from docs/monitoring for operators to download. */
 const FILES = ["alerts.yaml", "grafana.json"];
-const FILES_FOLDER = "docs/monitoring/";
-/** The drawings that scripts/guide-diagrams.mjs made; the same for the sources and for the build. */
-const DIAGRAMS = new URL("../../../dist/guide/diagrams.json", import.meta.url);
 
 export const GUIDE_ROUTES = {
   "GET /docs/guide": {
@@ -47,13 +44,13 @@ export const GUIDE_ROUTES = {
 
 export function guideRoutes(deps: RouteDeps): Routes["hono"] {
   const routes = newRoutes(deps, GUIDE_ROUTES);
-  /** All pages by name, rendered at the first request: they change only with a release. */
-  let rendering: Promise<RenderedGuide> | null = null;
+  /** Read at the first request: they change only with a release. */
+  let reading: Promise<RenderedGuide> | null = null;
 
   async function serve(c: Context, choose: (guide: RenderedGuide) => string | undefined) {
-    rendering ??= readGuide().then(render);
-    rendering.catch(() => (rendering = null));
-    const page = choose(await rendering);
+    reading ??= readGuide().then(pagesWith);
+    reading.catch(() => (reading = null));
+    const page = choose(await reading);
     if (page === undefined) return c.notFound();
     c.header("content-security-policy", GUIDE_POLICY);
     c.header("x-frame-options", "DENY");
@@ -71,7 +68,7 @@ export function guideRoutes(deps: RouteDeps): Routes["hono"] {
   routes.open("GET /docs/guide/file/{file}", async (c) => {
     const name = c.req.param("file");
     if (!FILES.includes(name)) return c.notFound();
-    const text = await readFile(new URL(`../../../${FILES_FOLDER}${name}`, import.meta.url), "utf8");
+    const text = await readFile(new URL(`../../../docs/monitoring/${name}`, import.meta.url), "utf8");
     return c.body(text, 200, { "content-type": "text/plain; charset=utf-8" });
   });
   return routes.hono;
@@ -84,24 +81,11 @@ interface RenderedGuide {
   readonly found: (searched: string) => string;
 }
 
-async function render(guide: Guide): Promise<RenderedGuide> {
-  // Imported lazily, so that only readers of the guide pay for it.
-  const { renderMarkdown } = await import("./guide-markdown.ts");
-  const diagrams = JSON.parse(await readFile(DIAGRAMS, "utf8")) as Readonly<Record<string, string>>;
-  const all = [guide.first, ...guide.groups.flatMap(({ files }) => files)];
-  const shown = new Map(all.map((file) => [file.path, { href: addressOf(file), title: file.title }]));
-  const shownAt = (path: string) => {
-    const name = path.startsWith(FILES_FOLDER) ? path.slice(FILES_FOLDER.length) : "";
-    const file = FILES.includes(name) ? { href: `/docs/guide/file/${name}`, title: name } : null;
-    return shown.get(path) ?? file;
-  };
-  const pages = all.map((file) => {
-    const rendered = renderMarkdown(file.text, { path: file.path, shownAt, diagrams });
-    return [file.name, guidePage(guide, file, rendered)] as const;
-  });
-  const sections = sectionsOf(guide);
+function pagesWith(guide: Guide): RenderedGuide {
+  const all = pagesOf(guide);
+  const parts = all.flatMap((page) => page.parts);
   return {
-    pages: new Map(pages),
-    found: (searched) => guidePage(guide, null, { html: foundHtml(sections, searched), sections: [] }, searched),
+    pages: new Map(all.map((page) => [page.name, guidePage(guide, page)])),
+    found: (searched) => guidePage(guide, { searched, html: foundHtml(parts, searched) }),
   };
 }

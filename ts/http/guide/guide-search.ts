@@ -1,7 +1,5 @@
 // The search of the guide: the sections in which all words occur, the ones that have them in a title first.
-import type { Guide, GuideFile } from "./guide-files.ts";
-import { addressOf } from "./guide-page.ts";
-import { plain, slugs } from "./headings.ts";
+import type { GuidePart } from "./guide-pages.ts";
 import { escapeHtml } from "./html-text.ts";
 
 /** Words that are searched for, and sections that are shown. */
@@ -11,50 +9,18 @@ const FOUND_LIMIT = 30;
 const BEFORE = 60;
 const EXCERPT = 220;
 
-export interface GuideSection {
-  readonly href: string;
-  /** Of the page, and of the section within it; "" before its first one. */
-  readonly titles: readonly [page: string, section: string];
-  /** As it stands in the file, in one line. */
-  readonly text: string;
-}
-
-/** Every section of every page, in the order of the guide. */
-export function sectionsOf(guide: Guide): readonly GuideSection[] {
-  return [guide.first, ...guide.groups.flatMap(({ files }) => files)].flatMap(sectionsOfFile);
-}
-
-function sectionsOfFile(file: GuideFile): readonly GuideSection[] {
-  const slug = slugs();
-  return file.text.split(/^(?=#{1,6} )/m).map((part) => {
-    const [, signs = "", words = ""] = /^(#+) (.+)$/m.exec(part) ?? [];
-    const title = plain(words);
-    const id = slug(title);
-    const isPage = signs.length < 2;
-    return {
-      href: isPage ? addressOf(file) : `${addressOf(file)}#${id}`,
-      titles: [file.title, isPage ? "" : title],
-      text: part
-        .replace(/^#+ .+$/m, "")
-        .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
-        .replaceAll(/[`*|\s]+/g, " ")
-        .trim(),
-    };
-  });
-}
-
 /** A page's content: what was found. */
-export function foundHtml(sections: readonly GuideSection[], searched: string): string {
+export function foundHtml(parts: readonly GuidePart[], searched: string): string {
   const words = searched
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== "")
     .slice(0, WORDS_LIMIT);
-  const found = words.length === 0 ? [] : sections.map((section) => ({ section, rank: rankOf(section, words) }));
+  const found = words.length === 0 ? [] : parts.map((part) => ({ part, rank: rankOf(part, words) }));
   const best = found.filter(({ rank }) => rank > 0).sort((one, other) => other.rank - one.rank);
   const count = best.length === 0 ? "Nothing was found" : best.length === 1 ? "One section" : `${best.length} sections`;
-  const rows = best.slice(0, FOUND_LIMIT).map(({ section: { href, titles, text } }) => {
-    const title = titles.filter((part) => part !== "").join(": ");
+  const rows = best.slice(0, FOUND_LIMIT).map(({ part: { href, titles, text } }) => {
+    const title = titles.filter((each) => each !== "").join(": ");
     return `<li><a href="${escapeHtml(href)}">${escapeHtml(title)}</a><p>${excerptOf(text, words)}</p></li>`;
   });
   const more = best.length > FOUND_LIMIT ? `, of which the first ${FOUND_LIMIT} are shown` : "";
@@ -62,7 +28,7 @@ export function foundHtml(sections: readonly GuideSection[], searched: string): 
 }
 
 /** 0: a word is missing. Words in titles count more than in the text. */
-function rankOf({ titles, text }: GuideSection, words: readonly string[]): number {
+function rankOf({ titles, text }: GuidePart, words: readonly string[]): number {
   const [page, section, body] = [...titles, text].map((part) => part.toLowerCase());
   let rank = 0;
   for (const word of words) {

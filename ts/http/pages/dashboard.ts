@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import type { Context } from "hono";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
 import { type Declarations, newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
+import { ICON_SVG } from "../request/icon.ts";
 import { pageFiles } from "../request/page-files.ts";
 
 /** The built files, both for the sources (`ts/http`) and for the build (`dist/http`). */
@@ -12,6 +13,8 @@ const FOLDER = new URL("../../../dist/dashboard/", import.meta.url);
 /** The page may use only the clipboard. */
 const PERMISSIONS =
   "camera=(), microphone=(), display-capture=(), geolocation=(), usb=(), payment=(), clipboard-write=(self)";
+/** A day: its address does not change with it. */
+const ICON_CACHE = "public, max-age=86400";
 /** Headers that a 304 must carry as well: browsers replace the stored ones with them. */
 const PAGE_HEADERS = ["content-security-policy", "permissions-policy", "cross-origin-opener-policy", "x-frame-options"];
 
@@ -57,8 +60,11 @@ export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
     return c.html(html);
   };
 
-  // For people who open this Headgate in a browser; no program requests it.
+  // For people who open this Headgate in a browser, and what browsers request by themselves; no program requests them.
   routes.hono.get("/", (c) => c.redirect("/dashboard/", 302));
+  routes.hono.get("/favicon.ico", (c) =>
+    c.body(ICON_SVG, 200, { "content-type": "image/svg+xml", "cache-control": ICON_CACHE }),
+  );
 
   const tagged = etag({ retainedHeaders: [...RETAINED_304_HEADERS, ...PAGE_HEADERS] });
   routes.hono.use("/dashboard", tagged);

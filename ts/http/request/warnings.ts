@@ -30,16 +30,16 @@ export function unknownMembers(schema: z.core.$ZodType, given: unknown): readonl
   return [...names];
 }
 
-function* unknownIn(schema: z.core.$ZodType, given: unknown, place: string): Generator<string> {
+function* unknownIn(schema: z.core.$ZodType, given: unknown, parent: string): Generator<string> {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
-    yield* unknownIn(schema.unwrap(), given, place);
+    yield* unknownIn(schema.unwrap(), given, parent);
   } else if (schema instanceof z.ZodPipe) {
-    yield* unknownIn(schema.in, given, place);
+    yield* unknownIn(schema.in, given, parent);
   } else if (schema instanceof z.ZodArray && Array.isArray(given)) {
-    for (const each of given) yield* unknownIn(schema.element, each, `${place}[]`);
+    for (const each of given) yield* unknownIn(schema.element, each, `${parent}[]`);
   } else if (schema instanceof z.ZodObject && isMembers(given)) {
     for (const [name, value] of Object.entries(given)) {
-      const path = place === "" ? name : `${place}.${name}`;
+      const path = parent === "" ? name : `${parent}.${name}`;
       if (Object.hasOwn(schema.shape, name)) yield* unknownIn(schema.shape[name], value, path);
       else yield path;
     }

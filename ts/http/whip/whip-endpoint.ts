@@ -5,7 +5,6 @@ import type { Logger } from "pino";
 import type { Config } from "../../config.ts";
 import { isOfNode } from "../../publish/denials.ts";
 import type { Refusals } from "../../publish/refusals/refusals.ts";
-import { summaryOf } from "../../publish/whip/sdp-summary.ts";
 import { audioBitrateWithin, CONNECT_INFO_LIMIT_BYTES, readConnectInfo } from "../../publish/whip/whip-parameters.ts";
 import type { Whip, WhipOutcome, WhipRequest } from "../../publish/whip/whip-publishes.ts";
 import { percentDecoded } from "../../text/percent.ts";
@@ -91,15 +90,12 @@ export function whipRoutes({
         connectInfo: connectInfoOf(query.get("connect_info")),
       };
     });
-    const { offer } = request;
-    const outcome = await whip.open({ ...request, mayMove: placement !== undefined });
+    const { outcome, offer } = await whip.open({ ...request, mayMove: placement !== undefined });
     noteForLog(c, subjectOf(outcome));
     if (log.isLevelEnabled("debug")) {
-      const came = outcome.outcome === "opened" ? { answered: summaryOf(outcome.answer) } : codeOf(outcome);
-      log.debug(
-        { requestId: c.get("requestId"), ...subjectOf(outcome), offered: summaryOf(offer), ...came },
-        "WHIP offer",
-      );
+      const { agreed = [], ...offered } = offer ?? {};
+      const came = outcome.outcome === "opened" ? { answered: agreed } : codeOf(outcome);
+      log.debug({ requestId: c.get("requestId"), ...subjectOf(outcome), offered, ...came }, "WHIP offer");
     }
     if (placement !== undefined && outcome.outcome === "denied" && isOfNode(outcome)) {
       let elsewhere: Response | undefined;

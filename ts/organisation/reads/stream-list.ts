@@ -19,7 +19,7 @@ const LOOKED_UP = 500;
 /** The last character in the order of the index of words. */
 const LAST_CHARACTER = "\u{10ffff}";
 
-/** The place of a stream in the list; it may have been deleted. `live`: as it was listed. */
+/** The position of a stream in the list; it may have been deleted. `live`: as it was listed. */
 export interface StreamPosition {
   readonly createdAt: number;
   readonly id: string;
@@ -52,7 +52,7 @@ export interface StreamPage {
 /** Whole rows of streams in the order of the list. */
 type Rows = SelectQueryBuilder<Schema, "stream", StreamTable>;
 
-/** The first rows along an index, to which filters apply, and the place of the last one if there are as many. */
+/** The first rows along an index, to which filters apply, and the position of the last one if there are as many. */
 interface Window {
   readonly rows: Rows;
   last(): Promise<{ readonly id: string; readonly created_at: number } | undefined>;
@@ -152,31 +152,32 @@ function newestWindow(
   behind: Behind | null,
 ): Window {
   const rows = newest(db, organisationId, state, behind);
-  const places = rows.clearSelect().select(["id", "created_at"]);
+  const positions = rows.clearSelect().select(["id", "created_at"]);
   return {
     rows: rows.limit(WINDOW),
-    last: () => lastInWindow(places, WINDOW),
+    last: () => lastInWindow(positions, WINDOW),
   };
 }
 
 /** The first `most` streams with a tag. */
 function tagged(db: Kysely<Schema>, organisationId: string, tag: string, behind: Behind | null, most: number): Window {
-  let places = db
+  let positions = db
     .selectFrom("stream_tag")
     .select(["stream_id", "age"])
     .where("organisation_id", "=", organisationId)
     .where("tag", "=", tag);
-  if (behind !== null) places = places.where(sql<boolean>`(age, stream_id) > (${-behind.createdAt}, ${behind.id})`);
-  places = places.orderBy("age").orderBy("stream_id");
+  if (behind !== null)
+    positions = positions.where(sql<boolean>`(age, stream_id) > (${-behind.createdAt}, ${behind.id})`);
+  positions = positions.orderBy("age").orderBy("stream_id");
   const rows = db
-    .selectFrom(places.limit(most).as("near"))
+    .selectFrom(positions.limit(most).as("near"))
     .innerJoin("stream", "stream.id", "near.stream_id")
     .selectAll("stream");
   return {
     rows: rows as Rows,
     async last() {
-      const place = await lastInWindow(places, most);
-      return place && { id: place.stream_id, created_at: -place.age };
+      const position = await lastInWindow(positions, most);
+      return position && { id: position.stream_id, created_at: -position.age };
     },
   };
 }

@@ -1,4 +1,5 @@
 // A publish request, whatever its protocol.
+import type { OfferSummary } from "../../media.ts";
 import type { TokenClaims } from "../../token/tokens.ts";
 import type { Trace } from "../../tracing/trace.ts";
 import type { Intent } from "../record.ts";
@@ -16,8 +17,8 @@ export interface PublishRequest {
   readonly claims?: TokenClaims | null;
   /** The trace the request belongs to; a new trace begins here when it is absent. */
   readonly trace?: Trace;
-  /** The SDP offer of a WHIP client. */
-  readonly offered?: string;
+  /** Of a WHIP client; absent: it made none. */
+  readonly offer?: OfferSummary;
   /** The id that its WHIP session will have. */
   readonly session?: string;
   /** The signalling a WHIP publish came by; absent: WHIP. */

@@ -4,6 +4,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Membership } from "../../cluster/membership.ts";
 import { inTime } from "../../in-time.ts";
+import { repeatedWarning } from "../../limits/repeated-warning.ts";
 import type { Customers } from "../../organisation/customers.ts";
 import type { OutboxTable, Schema } from "../../store/schema.ts";
 import { type Trace, traceText } from "../../tracing/trace.ts";
@@ -50,6 +51,7 @@ export function createAlertRecords(deps: {
   readonly log: Logger;
 }): AlertRecords {
   const { db, member, customers, outboxes, clock, log } = deps;
+  const warning = repeatedWarning(log, "alerts could not be written yet");
   const unwritten: { readonly alert: Alert; readonly at: number }[] = [];
   let writing: Promise<void> | null = null;
   let timer: NodeJS.Timeout | undefined;
@@ -57,15 +59,15 @@ export function createAlertRecords(deps: {
 
   /** Never rejects: what the store does not take is tried again. */
   async function write(): Promise<void> {
-    for (let next = unwritten[0]; next !== undefined; next = unwritten[0]) {
-      try {
+    await warning.around(async () => {
+      for (let next = unwritten[0]; next !== undefined; next = unwritten[0]) {
         for (const row of await rowsOf(next.alert, next.at)) await insert(row);
         unwritten.shift();
-      } catch (err) {
-        log.warn({ err }, "alerts could not be written yet");
-        timer = setTimeout(start, RETRY_MS).unref();
-        return;
       }
+    });
+    if (unwritten.length > 0) {
+      timer = setTimeout(start, RETRY_MS).unref();
+      return;
     }
     if (dropped > 0) log.warn({ dropped }, "alerts dropped: too many wait");
     dropped = 0;

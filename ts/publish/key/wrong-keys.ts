@@ -24,22 +24,22 @@ export function createWrongKeys(clock: { now(): number }, mistakesLimit = MISTAK
 
   return {
     waitS(address, streamId, key) {
-      const mistake = mistakes.get(placeOf(address, streamId)) ?? null;
+      const mistake = mistakes.get(sourceOf(address, streamId)) ?? null;
       return mistake === null || mistake === hashOf(key) ? null : guesses.waitS(address, guessOf(streamId, key));
     },
     wrong(address, streamId, key) {
-      const place = placeOf(address, streamId);
-      const mistake = mistakes.get(place) ?? null;
-      if (mistake === null) mistakes.set(place, hashOf(key));
+      const source = sourceOf(address, streamId);
+      const mistake = mistakes.get(source) ?? null;
+      if (mistake === null) mistakes.set(source, hashOf(key));
       else if (mistake !== hashOf(key)) guesses.wrong(address, guessOf(streamId, key));
     },
     right(address, streamId, key) {
-      mistakes.delete(placeOf(address, streamId));
+      mistakes.delete(sourceOf(address, streamId));
       guesses.right(address, guessOf(streamId, key));
     },
   };
 }
 
-const placeOf = (address: string, streamId: string) => `${networkOf(address)} ${streamId}`;
+const sourceOf = (address: string, streamId: string) => `${networkOf(address)} ${streamId}`;
 
 const guessOf = (streamId: string, key: string) => `${streamId} ${key}`;

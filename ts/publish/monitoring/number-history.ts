@@ -28,16 +28,16 @@ export class NumberHistory {
    *  before. */
   add(at: number, numbers: Numbers): void {
     if (this.#count === 0) this.#since = at;
-    const place = Math.round((at - this.#since) / STEP_MS);
+    const index = Math.round((at - this.#since) / STEP_MS);
     // The clock was set, or nothing came for an hour: the older points are discarded.
-    if (place < this.#count - 1 || place >= this.#count + POINTS_LIMIT) {
+    if (index < this.#count - 1 || index >= this.#count + POINTS_LIMIT) {
       this.#count = 0;
       this.#since = at;
       this.#push(numbers);
       return;
     }
-    if (place === this.#count - 1) this.#count -= 1;
-    for (let missed = place - this.#count; missed > 0; missed -= 1) this.#push(null);
+    if (index === this.#count - 1) this.#count -= 1;
+    for (let missed = index - this.#count; missed > 0; missed -= 1) this.#push(null);
     this.#push(numbers);
   }
 

@@ -35,7 +35,7 @@ export interface PastPublish {
   readonly droppedFrames: number | null;
 }
 
-/** The place of a publish in the list: when it was asked, epoch ms, and its client id. Client ids alone ascend on one node
+/** The position of a publish in the list: when it was asked, epoch ms, and its client id. Client ids alone ascend on one node
  *  only. */
 export type PublishPosition = [askedAt: number, clientId: number];
 

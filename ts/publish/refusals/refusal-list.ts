@@ -35,7 +35,7 @@ export interface PastRefusal {
   readonly status: number | null;
 }
 
-/** The place of a refusal in the list: when the first one was, the rank of its kind, and its id. */
+/** The position of a refusal in the list: when the first one was, the rank of its kind, and its id. */
 export type RefusalPosition = [at: number, rank: number, id: string];
 
 export interface RefusalFilter {
@@ -53,12 +53,12 @@ export interface RefusalFilter {
   readonly quantity: number;
 }
 
-/** A part of the list; `rest`: the last place it has looked at, when it goes on. */
+/** A part of the list; `rest`: the last position it has read, when it goes on. */
 interface Part {
-  readonly rows: readonly Placed[];
+  readonly rows: readonly Positioned[];
   readonly rest: RefusalPosition | null;
 }
-interface Placed {
+interface Positioned {
   readonly position: RefusalPosition;
   readonly refusal: Omit<PastRefusal, "stream"> & { readonly streamId: string | null };
 }
@@ -80,7 +80,7 @@ export async function listRefusals(
   const rests = parts.flatMap(({ rest }) => (rest === null ? [] : [rest]));
   const [until = null] = rests.toSorted(inOrder);
   const all = parts.flatMap(({ rows }) => rows).toSorted((one, other) => inOrder(one.position, other.position));
-  // Behind the place where one part stopped, that part is not known.
+  // Behind the position where one part stopped, that part is not known.
   const seen = until === null ? all : all.filter(({ position }) => inOrder(position, until) <= 0);
   const shown = seen.slice(0, quantity);
   const ids = shown.flatMap(({ refusal: { streamId } }) => (streamId === null ? [] : [streamId]));
@@ -165,7 +165,7 @@ async function deniedPublishes(db: Kysely<Schema>, filter: RefusalFilter, rank: 
   return { rows, rest: last === undefined ? null : [Number(last.asked_at), rank, String(last.client_id)] };
 }
 
-function refusalOf(row: Selectable<RefusalTable>): Placed["refusal"] {
+function refusalOf(row: Selectable<RefusalTable>): Positioned["refusal"] {
   const { id, request, protocol, reason, detail, stream_id: streamId, name: sentName } = row;
   return {
     id,
@@ -184,7 +184,7 @@ function refusalOf(row: Selectable<RefusalTable>): Placed["refusal"] {
   };
 }
 
-function denialOf(row: Selectable<PublishTable>): Placed["refusal"] {
+function denialOf(row: Selectable<PublishTable>): Positioned["refusal"] {
   const at = Number(row.asked_at);
   const clientId = Number(row.client_id);
   return {

@@ -7,12 +7,11 @@ import { inTime } from "../../in-time.ts";
 import { type RepeatedWarning, repeatedWarning } from "../../limits/repeated-warning.ts";
 import type { OnAirChanged } from "../../media/events.ts";
 import type { Protocol } from "../../media/protocols.ts";
-import type { Media, PublishSnapshot } from "../../media.ts";
+import type { Media, MediaSummary, OfferSummary, PublishSnapshot } from "../../media.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
 import type { PublishEvent, PublishEvents } from "../publish-events.ts";
 import type { RunningPublish } from "../publishes.ts";
-import { type MediaSummary, summaryOf } from "../whip/sdp-summary.ts";
 import { type KeptTimeline, keepTimelines } from "./kept-timelines.ts";
 import { type EndFigures, type Observation, WatchedPublish } from "./watched-publish.ts";
 
@@ -231,22 +230,19 @@ export class TimelineRecorder {
     this.#memoryOf(clientId)?.watched.note(this.#now(), onAir ? "took_over" : "stands_by", { client_id, cause });
   }
 
-  #noteOpened({ publish, offered, answer }: Extract<PublishEvent, { kind: "opened" }>): void {
+  #noteOpened({ publish, offer }: Extract<PublishEvent, { kind: "opened" }>): void {
     if (publish.protocol !== "whip") return;
     const { watched } = this.#remember(publish);
-    if (offered !== null && answer !== null) this.#noteOffer(watched, offered, answer);
+    if (offer !== null) this.#noteOffer(watched, offer);
   }
 
-  #noteOffer(watched: WatchedPublish, offer: string, answer: string): void {
-    const [offered, answered] = [summaryOf(offer), summaryOf(answer)];
+  #noteOffer(watched: WatchedPublish, { media, candidates, agreed }: OfferSummary): void {
     watched.note(this.#now(), "offer_answered", {
-      offered_video: codecsOf(offered.media, "video"),
-      offered_audio: codecsOf(offered.media, "audio"),
-      video: codecsOf(answered.media, "video"),
-      audio: codecsOf(answered.media, "audio"),
-      candidates: Object.entries(offered.candidates)
-        .map(([kind, count]) => `${count} ${kind}`)
-        .join(", "),
+      offered_video: codecsOf(media, "video"),
+      offered_audio: codecsOf(media, "audio"),
+      video: codecsOf(agreed, "video"),
+      audio: codecsOf(agreed, "audio"),
+      candidates: candidates.join(", "),
     });
   }
 }

@@ -17,7 +17,7 @@ export interface ConnectionSteps {
 }
 
 /** The slot of one connection in the pool, with the newest connection made there. */
-export interface ConnectionPlace {
+export interface WatchedConnection {
   readonly newest: ConnectionSteps | null;
   /** Whether a byte of the response to the latest request on it has arrived. */
   readonly hasResponse: boolean;
@@ -25,7 +25,7 @@ export interface ConnectionPlace {
 
 /** A request that needs to know which connection it uses. */
 export interface WatchingRequest extends Dispatcher.DispatchOptions {
-  readonly onPlace?: (place: ConnectionPlace) => void;
+  readonly onConnection?: (connection: WatchedConnection) => void;
   /** The call that it belongs to: how its connection waits to be opened, and for how long. */
   readonly queued?: Queued;
 }
@@ -39,23 +39,23 @@ export function watchedPool(origin: string | URL, options: object): Dispatcher {
 }
 
 class WatchedClient extends Client {
-  readonly #place: Place;
+  readonly #connection: Watched;
 
   constructor(origin: URL, options: Client.Options) {
-    const place = new Place();
+    const connection = new Watched();
     const { connect } = options;
-    super(origin, typeof connect === "function" ? { ...options, connect: watched(connect, place) } : options);
-    this.#place = place;
+    super(origin, typeof connect === "function" ? { ...options, connect: watched(connect, connection) } : options);
+    this.#connection = connection;
   }
 
   override dispatch(options: WatchingRequest, handler: Dispatcher.DispatchHandler): boolean {
-    options.onPlace?.(this.#place);
-    this.#place.queued = options.queued;
+    options.onConnection?.(this.#connection);
+    this.#connection.queued = options.queued;
     return super.dispatch(options, handler);
   }
 }
 
-class Place implements ConnectionPlace {
+class Watched implements WatchedConnection {
   newest: ConnectionSteps | null = null;
   response = new ResponseHead();
   /** The latest call here. */
@@ -65,12 +65,12 @@ class Place implements ConnectionPlace {
   }
 }
 
-function watched(connect: buildConnector.connector, place: Place): buildConnector.connector {
+function watched(connect: buildConnector.connector, connection: Watched): buildConnector.connector {
   return (target, callback) => {
-    const { queued } = place;
+    const { queued } = connection;
     const begun = (socket: Socket): void => {
-      place.newest = watch(socket);
-      place.response = readTolerantly(socket);
+      connection.newest = watch(socket);
+      connection.response = readTolerantly(socket);
       if (queued !== undefined) endWith(queued, socket);
     };
     connect({ ...target, begun, ...(queued && { queued }) } as WatchedTarget, callback);

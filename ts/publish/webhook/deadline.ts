@@ -6,13 +6,13 @@ export class Deadline {
   readonly #endsAt: number;
   readonly #callbacks = new Set<() => void>();
   readonly #timer: NodeJS.Timeout;
-  #lastLook: NodeJS.Immediate | undefined;
+  #lastTurn: NodeJS.Immediate | undefined;
 
   constructor(ms: number) {
     this.#endsAt = performance.now() + ms;
     // After a pause of the process timers run before sockets are read: what arrived meanwhile is not late.
     this.#timer = setTimeout(() => {
-      this.#lastLook = setImmediate(() => this.#end());
+      this.#lastTurn = setImmediate(() => this.#end());
     }, ms);
   }
 
@@ -32,7 +32,7 @@ export class Deadline {
 
   clear(): void {
     clearTimeout(this.#timer);
-    clearImmediate(this.#lastLook);
+    clearImmediate(this.#lastTurn);
     this.#callbacks.clear();
   }
 

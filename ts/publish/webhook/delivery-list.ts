@@ -8,7 +8,7 @@ import { FAILED_DELIVERY } from "../../store/tables/usage-sums.ts";
 /** Deliveries that a request with a filter looks at. */
 export const DELIVERY_WINDOW = 5_000;
 
-/** The place of a delivery in the list; its row may be gone. */
+/** The position of a delivery in the list; its row may be gone. */
 export interface DeliveryPosition {
   readonly lastAt: number;
   readonly id: string;

@@ -4,7 +4,7 @@
 import type { Dispatcher } from "undici/index.js";
 import type { WebhookAnswer } from "./answer.ts";
 import type { Priority } from "./call-priority.ts";
-import type { ConnectionPlace, ConnectionSteps, WatchingRequest } from "./connection-steps.ts";
+import type { ConnectionSteps, WatchedConnection, WatchingRequest } from "./connection-steps.ts";
 import { NotConnected } from "./connections.ts";
 import type { Deadline } from "./deadline.ts";
 import { failureOf } from "./failure.ts";
@@ -58,7 +58,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The server announced a longer body than is read. */
   #isTooLong = false;
   /** The pool slot of its connection, and the newest connection there before it. */
-  #place: { readonly place: ConnectionPlace; readonly before: ConnectionSteps | null } | null = null;
+  #connection: { readonly connection: WatchedConnection; readonly before: ConnectionSteps | null } | null = null;
   #writtenAt: number | null = null;
   #firstByteMs: number | null = null;
   #response: KeptResponse | null = null;
@@ -80,8 +80,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
       headers: [...headers],
       body,
       queued: { priority, deadline },
-      onPlace: (place) => {
-        this.#place = { place, before: place.newest };
+      onConnection: (connection) => {
+        this.#connection = { connection, before: connection.newest };
       },
     };
     dispatcher.dispatch(dispatched, this);
@@ -94,8 +94,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** How far it got, and the duration of each step, without secrets. */
   get steps(): ExchangeSteps {
-    const { place, before } = this.#place ?? { place: null, before: null };
-    const newest = place?.newest ?? null;
+    const { connection, before } = this.#connection ?? { connection: null, before: null };
+    const newest = connection?.newest ?? null;
     const isReused = newest !== null && newest === before;
     const address = newest?.address ?? null;
     return { ...(isReused ? { address, reused: true } : newest), firstByteMs: this.#firstByteMs };
@@ -171,7 +171,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
     const isConnected = !(error instanceof NotConnected);
     const { cause, detail } = failureOf(isConnected ? error : error.cause);
-    const isLost = isConnected && this.steps.reused === true && this.#place?.place.hasResponse === false;
+    const isLost = isConnected && this.steps.reused === true && this.#connection?.connection.hasResponse === false;
     const later = !isConnected && cause !== "address_refused" ? "later" : "none";
     this.#exchanged({ answer: { outcome: "unreachable", cause, detail }, retry: isLost ? "anew" : later });
   }

@@ -81,10 +81,10 @@ export function createWhipLimits(deps: {
       const key = networkOf(address);
       const now = clock.now();
       if (settings.requestsPerSecond > 0) {
-        const place = `${kind} ${key}`;
-        const bucket = ofAddress.get(place) ?? new Bucket(settings.requestsPerSecond, now);
+        const bucketKey = `${kind} ${key}`;
+        const bucket = ofAddress.get(bucketKey) ?? new Bucket(settings.requestsPerSecond, now);
         // Moved to the end, so that the first entry is the least recently active one.
-        ofAddress.set(place, bucket);
+        ofAddress.set(bucketKey, bucket);
         const wait = bucket.take(now);
         if (wait !== null) return { of: "address", retryAfterS: wait };
       }

@@ -1,7 +1,7 @@
 // WHIP publishes: from a validated request to an answer, or to our own offer (the deprecated v5 signalling), and the
 // session ids by which they are patched and ended. Knows no HTTP type.
 import { randomUUID } from "node:crypto";
-import type { Media, SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../../media.ts";
+import type { Media, OfferSummary, SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../../media.ts";
 import { withoutBrackets } from "../../network.ts";
 import type { TokenClaims } from "../../token/tokens.ts";
 import type { Trace } from "../../tracing/trace.ts";
@@ -51,13 +51,12 @@ export interface WhipTarget {
   readonly claims: TokenClaims | null;
   /** The trace the request belongs to; absent: a new one starts with the publish. */
   readonly trace?: Trace;
-  /** SDP of the client; absent: we make the offer. */
-  readonly offer?: string;
   /** As of `RefusedPublish`. */
   readonly mayMove?: boolean;
 }
 
 export interface WhipRequest extends WhipTarget {
+  /** SDP of the client. */
   readonly offer: string;
 }
 
@@ -91,6 +90,13 @@ export type WhipOutcome =
   | ({ readonly outcome: "limited" } & LimitHit)
   | Denied;
 
+/** What came of a client's offer. */
+export interface OfferOutcome {
+  readonly outcome: WhipOutcome;
+  /** Null when it was not read. */
+  readonly offer: OfferSummary | null;
+}
+
 /** An entity tag is a strong one of RFC 9110 8.8.3, with its quotes. */
 export type PatchOutcome =
   | { readonly outcome: "unknown" }
@@ -119,6 +125,13 @@ export interface WhipDeps {
 
 type Opened = Exclude<WhipOutcome, SdpRefused>;
 
+/** An offer of the client, or ours, which has no summary. */
+interface Offered {
+  readonly offer: WhipOffer;
+  readonly summary: OfferSummary | null;
+  readonly startBitrateKbps: number;
+}
+
 const NOT_AWAITED: SdpRefused = {
   outcome: "refused",
   code: "answer_not_awaited",
@@ -144,14 +157,17 @@ export class Whip {
   }
 
   /** Validates, asks, opens, in this order: nothing is created before the customer has allowed it (P5). */
-  async open(request: WhipRequest): Promise<WhipOutcome> {
+  async open({ offer, ...request }: WhipRequest): Promise<OfferOutcome> {
     // A full node spends as little as possible on each offer.
     const closed = this.#deps.publishing.closed(requestOf(request));
-    if (closed !== null) return closed;
-    const parsed = this.#media().parseOffer(request.offer);
-    if (parsed.outcome !== "refused") return await this.#open(request, parsed.offer, START_BITRATE_KBPS);
-    this.#note(request, "offer_refused", parsed.detail);
-    return parsed;
+    if (closed !== null) return { outcome: closed, offer: null };
+    const { summary, result } = this.#media().parseOffer(offer);
+    if (result.outcome === "refused") {
+      this.#note(request, "offer_refused", result.detail);
+      return { outcome: result, offer: summary };
+    }
+    const outcome = await this.#open(request, { offer: result.offer, summary, startBitrateKbps: START_BITRATE_KBPS });
+    return { outcome, offer: summary };
   }
 
   /** The same with an offer of ours; pass the client's answer to `answer`. */
@@ -160,7 +176,8 @@ export class Whip {
     const closed = this.#deps.publishing.closed(requestOf(target));
     if (closed !== null) return closed;
     const offer = this.#media().ownOffer(audio, video);
-    return await this.#open(target, offer, Math.min(startBitrateKbps ?? START_BITRATE_KBPS, START_BITRATE_KBPS));
+    const bitrate = Math.min(startBitrateKbps ?? START_BITRATE_KBPS, START_BITRATE_KBPS);
+    return await this.#open(target, { offer, summary: null, startBitrateKbps: bitrate });
   }
 
   /** Takes the client's answer to our offer; null when it is accepted. */
@@ -256,10 +273,7 @@ export class Whip {
     return this.#media().isWhipConnected(clientId);
   }
 
-  async #admit(
-    request: WhipTarget,
-    { offer, startBitrateKbps, place }: { offer: WhipOffer; startBitrateKbps: number; place: HalfOpen },
-  ): Promise<Opened> {
+  async #admit(request: WhipTarget, { offer, summary, startBitrateKbps }: Offered, place: HalfOpen): Promise<Opened> {
     const { name, customArguments } = splitName(request.streamName);
     const text = utf8(name) ?? "";
     const rules = this.#deps.rules();
@@ -285,7 +299,7 @@ export class Whip {
       if (addresses === null || addresses.length === 0) return { outcome: "bad_stream_url" };
       ownUpstream = otherHostUrl(target, text, argumentsText);
     }
-    const { address, claims, trace, offer: offered, via, mayMove = false } = request;
+    const { address, claims, trace, via, mayMove = false } = request;
     const random = randomUUID();
     const session = this.#deps.sessionId?.(random) ?? random;
     const about = {
@@ -294,7 +308,7 @@ export class Whip {
       mayMove,
       ...(trace && { trace }),
       ...(via && { via }),
-      ...(offered !== undefined && { offered }),
+      ...(summary && { offer: summary }),
     };
     const asked = { app: APP, name, arguments: customArguments, session, ...about };
     const admission = await this.#deps.publishing.admit({ ...asked, protocol: "whip" });
@@ -331,7 +345,7 @@ export class Whip {
     this.#deps.refusals.note({ ...requestOf(request), request: "publish", reason, description });
   }
 
-  async #open(request: WhipTarget, offer: WhipOffer, startBitrateKbps: number): Promise<Opened> {
+  async #open(request: WhipTarget, offered: Offered): Promise<Opened> {
     const place = this.#limits.halfOpen(request.address);
     if ("of" in place) {
       this.#note(request, limitReason(place), null);
@@ -339,7 +353,7 @@ export class Whip {
     }
     let isOpen = false;
     try {
-      const outcome = await this.#admit(request, { offer, startBitrateKbps, place });
+      const outcome = await this.#admit(request, offered, place);
       if (outcome.outcome === "bad_stream_url") this.#note(request, "bad_stream_url", null);
       isOpen = outcome.outcome === "opened";
       return outcome;

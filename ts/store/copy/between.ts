@@ -6,7 +6,7 @@ import { StoreUnavailable } from "../../errors.ts";
 import { makeFolder } from "../open.ts";
 import { isStorePresent } from "../present.ts";
 import { type CopiedTable, copyStore } from "./copy.ts";
-import { nameOf, type OpenPlace, openAlone, type StorePlace } from "./place.ts";
+import { nameOf, type OpenedStore, openAlone, type StoreLocation } from "./location.ts";
 
 /** Files that the embedded store creates in its folder. */
 const FILES = ["headgate.db", "headgate.db-wal", "headgate.db-shm", "headgate.lock", "headgate-successor.lock"];
@@ -15,11 +15,11 @@ const FILES = ["headgate.db", "headgate.db-wal", "headgate.db-shm", "headgate.lo
  *  all rows are there, before the copy may be used; whatever they throw aborts the copy. Rejects as `copyStore`
  *  does. */
 export async function copyBetween(
-  from: StorePlace,
-  to: StorePlace,
+  from: StoreLocation,
+  to: StoreLocation,
   options: {
     readonly signal: AbortSignal;
-    check(source: OpenPlace): Promise<void>;
+    check(source: OpenedStore): Promise<void>;
     keep(): void;
   },
 ): Promise<readonly CopiedTable[]> {
@@ -40,8 +40,8 @@ export async function copyBetween(
 }
 
 async function copyInto(
-  source: OpenPlace,
-  to: StorePlace,
+  source: OpenedStore,
+  to: StoreLocation,
   options: { readonly signal: AbortSignal; keep(): void },
 ): Promise<readonly CopiedTable[]> {
   const target = await openAlone(to);

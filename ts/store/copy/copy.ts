@@ -4,7 +4,7 @@ import { type Kysely, sql } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
 import { markUnfinished, migrate, requireOwnTables, TRIGGER_TABLES, UNFINISHED_COPY } from "../migrations.ts";
-import { type OpenPlace, requireThisSchema } from "./place.ts";
+import { type OpenedStore, requireThisSchema } from "./location.ts";
 import { countRows, pagesOf, requireRows, writeRows } from "./rows.ts";
 import { readShape, type TableShape } from "./shape.ts";
 
@@ -22,8 +22,8 @@ export interface CopiedTable {
  *  `StoreFailed` for a copy that is not equal; whenever it rejects, and when `signal` aborts, the target is as empty as
  *  before. */
 export async function copyStore(
-  source: OpenPlace,
-  target: OpenPlace,
+  source: OpenedStore,
+  target: OpenedStore,
   { signal, keep = () => {} }: { readonly signal?: AbortSignal; readonly keep?: () => void } = {},
 ): Promise<readonly CopiedTable[]> {
   await requireThisSchema(source);
@@ -54,8 +54,8 @@ export async function copyStore(
 }
 
 async function fill(
-  source: OpenPlace,
-  target: OpenPlace,
+  source: OpenedStore,
+  target: OpenedStore,
   tables: readonly TableShape[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -74,8 +74,8 @@ async function fill(
 }
 
 async function compare(
-  source: OpenPlace,
-  target: OpenPlace,
+  source: OpenedStore,
+  target: OpenedStore,
   tables: readonly TableShape[],
   signal: AbortSignal | undefined,
 ): Promise<readonly CopiedTable[]> {
@@ -100,17 +100,17 @@ interface Content {
   readonly functions: readonly string[];
 }
 
-async function contentOf(place: OpenPlace): Promise<Content> {
-  const tables = (await readShape(place)).map(({ name }) => name);
-  if (place.kind === "embedded") return { tables, functions: [] };
+async function contentOf(store: OpenedStore): Promise<Content> {
+  const tables = (await readShape(store)).map(({ name }) => name);
+  if (store.kind === "embedded") return { tables, functions: [] };
   const { rows } = await sql<{ name: string }>`
     select p.oid::regprocedure::text as name from pg_proc p where p.pronamespace = current_schema()::regnamespace
-  `.execute(place.db);
+  `.execute(store.db);
   return { tables, functions: rows.map(({ name }) => name) };
 }
 
 /** Drops everything created since `before`. The file of an embedded store is removed by whoever created it. */
-async function empty(target: OpenPlace, before: Content): Promise<void> {
+async function empty(target: OpenedStore, before: Content): Promise<void> {
   if (target.kind === "embedded") return;
   const now = await contentOf(target);
   for (const name of now.tables.toReversed())
@@ -119,7 +119,7 @@ async function empty(target: OpenPlace, before: Content): Promise<void> {
     if (!before.functions.includes(name)) await sql`drop function ${sql.raw(name)}`.execute(target.db);
 }
 
-async function notEmpty({ db, name }: OpenPlace): Promise<StoreUnavailable> {
+async function notEmpty({ db, name }: OpenedStore): Promise<StoreUnavailable> {
   const marks = await sql`select 1 from migration where name = ${UNFINISHED_COPY}`.execute(db);
   return new StoreUnavailable(
     marks.rows.length > 0

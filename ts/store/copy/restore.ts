@@ -11,7 +11,7 @@ import { migrate } from "../migrations.ts";
 import { RESTORING, removeLeftBehind } from "../new-store.ts";
 import { makeFolder } from "../open.ts";
 import type { Schema } from "../schema.ts";
-import { openAlone } from "./place.ts";
+import { openAlone } from "./location.ts";
 
 /** Restores the backup `file` into `dataDir`, which must not contain a store nor be in use by a service, and migrates its tables. `check` is
  *  called with the store before it is put in place and throws to reject it; `keep` then installs its key and returns a
@@ -22,9 +22,9 @@ export async function restore(
   dataDir: string,
   { check, keep }: { check(db: Kysely<Schema>): Promise<void>; keep(): () => void },
 ): Promise<{ readonly streams: number }> {
-  const place = join(dataDir, "headgate.db");
+  const path = join(dataDir, "headgate.db");
   // A write-ahead log left behind would be applied to the restored file.
-  if (existsSync(place) || existsSync(`${place}-wal`)) {
+  if (existsSync(path) || existsSync(`${path}-wal`)) {
     throw new ConfigInvalid(
       `${dataDir} already holds a store: stop its service, move headgate.db and headgate.db-wal away, and restore again`,
     );
@@ -44,7 +44,7 @@ export async function restore(
     syncPath(copy);
     const forget = keep();
     try {
-      linkSync(copy, place); // unlike a rename it never replaces an existing file
+      linkSync(copy, path); // unlike a rename it never replaces an existing file
     } catch (cause) {
       forget();
       throw cause;

@@ -2,7 +2,7 @@
 // texts differently, so the other side is queried for the same keys instead of being read in parallel.
 import { type RawBuilder, sql } from "kysely";
 import { StoreFailed } from "../../errors.ts";
-import type { OpenPlace } from "./place.ts";
+import type { OpenedStore } from "./location.ts";
 import type { TableShape } from "./shape.ts";
 
 /** Rows in memory at a time. A row is at most some ten kilobytes; the statement that writes a page stays below both
@@ -10,7 +10,7 @@ import type { TableShape } from "./shape.ts";
 const PAGE_ROWS = 200;
 
 export type Row = Readonly<Record<string, string | number | null>>;
-type Db = OpenPlace["db"];
+type Db = OpenedStore["db"];
 
 /** All rows of a table. */
 export async function* pagesOf(db: Db, table: TableShape): AsyncGenerator<readonly Row[]> {

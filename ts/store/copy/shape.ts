@@ -2,7 +2,7 @@
 // and which tables must be filled first.
 import { type Kysely, sql } from "kysely";
 import { StoreFailed } from "../../errors.ts";
-import type { OpenPlace } from "./place.ts";
+import type { OpenedStore } from "./location.ts";
 
 export interface TableShape {
   readonly name: string;
@@ -17,7 +17,7 @@ interface Column {
   readonly owner: string;
   readonly name: string;
   /** Position in the primary key, from 1; 0 for none. */
-  readonly place: number;
+  readonly position: number;
 }
 interface Reference {
   readonly owner: string;
@@ -25,12 +25,12 @@ interface Reference {
 }
 
 /** Every table; tables that others refer to come first. */
-export async function readShape({ db, kind }: Pick<OpenPlace, "db" | "kind">): Promise<readonly TableShape[]> {
+export async function readShape({ db, kind }: Pick<OpenedStore, "db" | "kind">): Promise<readonly TableShape[]> {
   const [columns, references] = kind === "embedded" ? await ofLibsql(db) : await ofPostgres(db);
   const names = [...new Set(columns.map(({ owner }) => owner))].sort();
   const shapes = names.map((name) => {
     const own = columns.filter(({ owner }) => owner === name);
-    const key = own.filter(({ place }) => place > 0).sort((one, other) => one.place - other.place);
+    const key = own.filter(({ position }) => position > 0).sort((one, other) => one.position - other.position);
     const parents = references.filter(({ owner, parent }) => owner === name && parent !== name);
     return {
       name,
@@ -42,10 +42,10 @@ export async function readShape({ db, kind }: Pick<OpenPlace, "db" | "kind">): P
   return inOrder(shapes);
 }
 
-async function ofLibsql(db: Kysely<never> | OpenPlace["db"]) {
-  const on = db as OpenPlace["db"];
+async function ofLibsql(db: Kysely<never> | OpenedStore["db"]) {
+  const on = db as OpenedStore["db"];
   const columns = await sql<Column>`
-    select t.name as owner, c.name as name, c.pk as place
+    select t.name as owner, c.name as name, c.pk as position
     from sqlite_master t, pragma_table_info(t.name) c
     where t.type = 'table' and t.name not like 'sqlite\\_%' escape '\\' order by t.name, c.cid
   `.execute(on);
@@ -56,10 +56,10 @@ async function ofLibsql(db: Kysely<never> | OpenPlace["db"]) {
   return [columns.rows, references.rows] as const;
 }
 
-async function ofPostgres(db: OpenPlace["db"]) {
+async function ofPostgres(db: OpenedStore["db"]) {
   const columns = await sql<Column>`
     select t.relname as owner, c.attname as name,
-      coalesce(array_position(string_to_array(i.indkey::text, ' '), c.attnum::text), 0) as place
+      coalesce(array_position(string_to_array(i.indkey::text, ' '), c.attnum::text), 0) as position
     from pg_class t
     join pg_attribute c on c.attrelid = t.oid and c.attnum > 0 and not c.attisdropped
     left join pg_index i on i.indrelid = t.oid and i.indisprimary

@@ -196,7 +196,7 @@ export class ServerClient extends Client {
       this.noteFailure(cause);
       // Not awaited: a server that is gone does not close the connection.
       this.end().catch(() => {});
-      throw hasSeveral ? new StoreFailed(`${this.#server.place}: ${reasonsOf(cause)}`, { cause }) : cause;
+      throw hasSeveral ? new StoreFailed(`${this.#server.address}: ${reasonsOf(cause)}`, { cause }) : cause;
     }
   }
 }

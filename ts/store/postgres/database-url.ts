@@ -14,7 +14,7 @@ export interface DatabaseServer {
   /** Addresses only this server. Secret: it may contain a password. */
   readonly url: string;
   /** Host and port, for people. */
-  readonly place: string;
+  readonly address: string;
 }
 
 export interface DatabaseUrl {
@@ -47,7 +47,7 @@ export function parseDatabaseUrl(text: string): DatabaseUrl {
   const urls = named.length < 2 ? [text] : named.map((server) => urlOf(server, { scheme, user, path, parameters }));
   const opened = urls.map((url) => ({ url, ...parametersOf(url) }));
   return {
-    servers: opened.map(({ url, host, port }) => ({ url, place: `${host}:${port}` })),
+    servers: opened.map(({ url, host, port }) => ({ url, address: `${host}:${port}` })),
     mustBeWritable: mustBeWritable ?? opened.length > 1,
     database: opened[0]?.database ?? "",
   };

@@ -154,7 +154,7 @@ export class Servers {
         refusals.set(server, reasonOf(error));
       }
     }
-    const each = this.#url.servers.map((server) => `${server.place} ${refusals.get(server)}`);
+    const each = this.#url.servers.map((server) => `${server.address} ${refusals.get(server)}`);
     throw new StoreFailed(`none of the servers can be used: ${each.join("; ")}`);
   }
 }

@@ -60,9 +60,9 @@ export function watchSilence(silent: Silent, lose: (reason: string) => void): ()
     const activity = backend === null ? "unknown" : silent.activityOf(server, backend).catch(() => "unknown" as const);
     const first = await Promise.race([replaced.then((is) => (is === "replaced" ? is : activity)), activity]);
     const found = first === "unknown" ? await replaced : first;
-    if (found === "replaced") return `another server has taken the place of ${server.place}, which does not answer`;
+    if (found === "replaced") return `another server has taken the place of ${server.address}, which does not answer`;
     idle = found === "idle" ? idle + 1 : 0;
-    return idle < IDLE_TIMES ? null : `${server.place} does not know the connection any more`;
+    return idle < IDLE_TIMES ? null : `${server.address} does not know the connection any more`;
   }
 
   return () => {

@@ -1,4 +1,4 @@
-// Places in lists that begin with the newest row, and among equals follow the id.
+// Positions in lists that begin with the newest row, and among equals follow the id.
 import { type RawBuilder, sql } from "kysely";
 
 /** True for rows behind the one with this time in `column`, epoch ms, and this id. The first condition is the range of the

@@ -44,9 +44,9 @@ const SEPARATORS = [" ", "-", "_", ".", ",", ":", ";", "/", "#", "@", "+", "=", 
 /** Of a stream name every end is indexed, without those that begin within the organisation's hash and its hyphen. */
 const HASH_LENGTH = 6;
 
-const PLACES = `json_each('[${Array.from({ length: WORD_LIMIT }, (_, at) => at + 1).join()}]') as place`;
+const POSITIONS = `json_each('[${Array.from({ length: WORD_LIMIT }, (_, at) => at + 1).join()}]') as place`;
 /** The same, faster. */
-const POSTGRES_PLACES = `generate_series(1, ${WORD_LIMIT}) as place(value)`;
+const POSTGRES_POSITIONS = `generate_series(1, ${WORD_LIMIT}) as place(value)`;
 const AT = "cast(place.value as integer)";
 
 /** The tables that the triggers write. */
@@ -92,7 +92,7 @@ export async function streamLists(db: Kysely<unknown>): Promise<void> {
      select organisation_id, state, 0, count(*) from stream group by organisation_id, state`,
     ...(isPostgres ? POSTGRES_TRIGGERS : LIBSQL_TRIGGERS),
   ]) {
-    await sql.raw(isPostgres ? statement.replaceAll(PLACES, POSTGRES_PLACES) : statement).execute(db);
+    await sql.raw(isPostgres ? statement.replaceAll(POSITIONS, POSTGRES_POSITIONS) : statement).execute(db);
   }
 }
 
@@ -105,14 +105,14 @@ function insertTags(row: string, from: string, where: string): string {
 function insertNameEnds(row: string, from: string, where: string): string {
   return `insert into stream_word (organisation_id, word, stream_id)
     select distinct ${row}.organisation_id, lower(substr(${row}.name, ${AT}, ${WORD_LIMIT})), ${row}.id
-    from ${from} ${PLACES} ${where} and ${AT} <= length(${row}.name) and (${AT} = 1 or ${AT} > ${HASH_LENGTH})
+    from ${from} ${POSITIONS} ${where} and ${AT} <= length(${row}.name) and (${AT} = 1 or ${AT} > ${HASH_LENGTH})
     on conflict do nothing`;
 }
 
 function insertTagWords(row: string, from: string, where: string): string {
   return `insert into stream_word (organisation_id, word, stream_id)
     select distinct ${row}.organisation_id, ${tagWord()}, ${row}.id
-    from ${from} json_each(${row}.tags) as tag, ${PLACES} ${where} and ${beginsWord()}
+    from ${from} json_each(${row}.tags) as tag, ${POSITIONS} ${where} and ${beginsWord()}
     on conflict do nothing`;
 }
 
@@ -134,13 +134,13 @@ const REMOVE_TAGS = [
   `delete from stream_tag where organisation_id = old.organisation_id and age = -old.created_at
      and stream_id = old.id and tag in (select value from json_each(old.tags))`,
   `delete from stream_word where organisation_id = old.organisation_id and stream_id = old.id
-     and word in (select ${tagWord()} from json_each(old.tags) as tag, ${PLACES} where ${beginsWord()})`,
+     and word in (select ${tagWord()} from json_each(old.tags) as tag, ${POSITIONS} where ${beginsWord()})`,
 ];
 /** Also of a name, whose row is never used again. */
 const REMOVE_ALL = [
   ...REMOVE_TAGS,
   `delete from stream_word where organisation_id = old.organisation_id and stream_id = old.id
-     and word in (select lower(substr(old.name, ${AT}, ${WORD_LIMIT})) from ${PLACES} where ${AT} <= length(old.name))`,
+     and word in (select lower(substr(old.name, ${AT}, ${WORD_LIMIT})) from ${POSITIONS} where ${AT} <= length(old.name))`,
 ];
 const count = (row: string, change: string) =>
   countedBy("stream_count", [`${row}.organisation_id`, `${row}.state`], { streams: change });

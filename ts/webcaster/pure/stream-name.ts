@@ -36,8 +36,8 @@ export interface EndpointParts {
 /** The URL to which offers are posted. The stream name is inserted unchanged. */
 export function endpointUrl(parts: EndpointParts): string {
   const [base = "", query = ""] = parts.serverUrl.split(/\?(.*)/s);
-  const place = base.replace(/\/+$/, "");
-  const whole = new URL(base).pathname === "/" ? place + WHIP_PATH : place;
+  const bare = base.replace(/\/+$/, "");
+  const whole = new URL(base).pathname === "/" ? bare + WHIP_PATH : bare;
   const { streamName, ingestUrl, transcodeAudioBitrateBps: bitrate, isStereo } = parts;
   const parameters = [
     query,

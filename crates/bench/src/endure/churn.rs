@@ -22,7 +22,7 @@ const LIVE: Duration = Duration::from_secs(1);
 /// be an ordinary close.
 const KEPT: Duration = Duration::from_secs(25);
 /// Failures that are reported verbatim.
-const TOLD: usize = 5;
+const REPORTED: usize = 5;
 
 /// What to run.
 pub(crate) struct Run {
@@ -84,7 +84,7 @@ fn publish_in_turn(run: &Run, account: &Account) {
             Ok(()) => account.published.fetch_add(1, Ordering::Relaxed),
             Err(error) => {
                 if let Ok(mut failures) = account.failures.lock()
-                    && failures.len() < TOLD
+                    && failures.len() < REPORTED
                 {
                     failures.push(format!("{name}, way {way}: {error}"));
                 }

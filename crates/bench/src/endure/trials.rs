@@ -108,8 +108,8 @@ fn round(run: &Run, poll: &mut Poll, sink: &mut Sink, account: &mut Account) -> 
         let path = post_path(&run.stream_url, name);
         let answer = post_offer(run.http, &path, &publisher.offer())?;
         if answer.status != 201 {
-            let told = format!("POST of {name}: {} {}", answer.status, answer.body);
-            return Err(io::Error::other(told));
+            let message = format!("POST of {name}: {} {}", answer.status, answer.body);
+            return Err(io::Error::other(message));
         }
         let mut asked = Asked::default();
         publisher.handle_answer(&answer.body, &mut asked)?;

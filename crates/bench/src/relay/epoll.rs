@@ -28,7 +28,7 @@ struct End {
 
 /// Runs until it is killed.
 pub(super) fn run(listen: SocketAddr, target: SocketAddr, pace: Pace) -> io::Result<String> {
-    let is_gathering = matches!(pace, Pace::EachPicture | Pace::EachPictureInTurns);
+    let is_batching = matches!(pace, Pace::EachPicture | Pace::EachPictureInTurns);
     let is_in_turns = matches!(pace, Pace::EachPictureInTurns | Pace::PromptlyInTurns);
     let mut poll = Poll::new()?;
     let mut listener = TcpListener::bind(listen)?;
@@ -54,7 +54,7 @@ pub(super) fn run(listen: SocketAddr, target: SocketAddr, pace: Pace) -> io::Res
                 accept(&listener, target, &poll, &mut ends)?;
             } else if let Some(Some(end)) = ends.get_mut(event.token().0) {
                 end.is_ready |= event.is_readable();
-                if !is_gathering || end.passed < BEGINNING {
+                if !is_batching || end.passed < BEGINNING {
                     pass(event.token().0, &mut ends, &mut buffer);
                 }
                 if pace == Pace::PromptlyInTurns {

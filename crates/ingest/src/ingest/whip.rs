@@ -9,7 +9,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use headgate_transcode::AacBitrate;
 use headgate_whip::sdp::{
-    AnswerSettings, Offer, OfferError, OwnOffer, read_fragment, read_offer, write_answer,
+    AnswerSettings, Offer, OfferError, OfferSummary, OwnOffer, examine_offer, read_fragment,
+    write_answer,
 };
 use headgate_whip::{Credentials, Diagnostics, WhipSession};
 
@@ -52,13 +53,11 @@ pub fn own_offer(audio: bool, video: bool) -> Option<ParsedOffer> {
         .map(|offer| ParsedOffer(Offered::ByUs(Box::new(offer)), Arc::default()))
 }
 
-/// Parses and validates an offer without opening anything.
-///
-/// # Errors
-/// The reason for refusing the offer.
-pub fn parse_offer(offer: &str) -> Result<ParsedOffer, OfferError> {
-    let text = Arc::from(offer);
-    read_offer(offer).map(|offer| ParsedOffer(Offered::ByClient(Box::new(offer)), text))
+/// Parses and validates an offer without opening anything; with what a person may read of it, also if it is refused.
+pub fn parse_offer(text: &str) -> (OfferSummary, Result<ParsedOffer, OfferError>) {
+    let (summary, offer) = examine_offer(text);
+    let parsed = |offer| ParsedOffer(Offered::ByClient(Box::new(offer)), Arc::from(text));
+    (summary, offer.map(parsed))
 }
 
 /// Validates a fragment without applying it to a session.

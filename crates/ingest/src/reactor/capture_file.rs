@@ -18,7 +18,7 @@ use headgate_whip::MediaBlanker;
 use crate::publish::capture::{CLOCK_BYTES, CaptureSettings, CaptureState, Note};
 
 /// How often to check whether the capture should end while no notes arrive.
-const LOOK_PAUSE: Duration = Duration::from_millis(200);
+const CHECK_PAUSE: Duration = Duration::from_millis(200);
 /// How long after the time limit the thread ends the capture itself, if no note makes the session do so.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Limit of the input that waits behind an incomplete message: several of the longest ones.
@@ -90,7 +90,7 @@ impl Writing {
     fn write_all(&mut self, notes: &Receiver<Note>, until: Instant) -> io::Result<()> {
         let mut last_ns = 0;
         loop {
-            match notes.recv_timeout(LOOK_PAUSE) {
+            match notes.recv_timeout(CHECK_PAUSE) {
                 Ok(note) => {
                     self.state.note_taken(&note);
                     last_ns = note.at_ns;

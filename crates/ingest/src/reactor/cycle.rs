@@ -312,7 +312,7 @@ impl Reactor {
             Action::Send(path, datagram) => self.udp.send(path, datagram),
             Action::ClosePath(path) if path.is_tcp => self.media_tcp.close(path.address),
             Action::ClosePath(_) => {}
-            Action::Move { session, home, arrival } => self.move_to(session, home, *arrival),
+            Action::Move { session, home, moved } => self.move_to(session, home, *moved),
             Action::Tell(worker, message) => self.shared.tell(worker, message),
         }
     }

@@ -14,8 +14,8 @@ use super::networks::Networks;
 use super::tls::TlsContext;
 use super::worker_load::WorkerLoad;
 use crate::publish::registry::Publishes;
-use crate::switchboard::arrivals::Arrival;
 use crate::switchboard::message::Message;
+use crate::switchboard::moved_publish::MovedPublish;
 use crate::transcoding::Transcoders;
 
 /// A request from another thread to a worker.
@@ -23,7 +23,7 @@ pub(crate) enum Command {
     /// Serve an accepted connection.
     Accept(Accepted),
     /// Serve a session of another worker, whose stream lives on this one.
-    Adopt(Box<(Link, Arrival)>),
+    Adopt(Box<(Link, MovedPublish)>),
     /// A message for its switchboard.
     Message(Message),
     /// Start accepting on the RTMP ports; for the first worker.

@@ -15,8 +15,8 @@ use super::tokens::token_of;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::ConnectionRefused;
 use crate::publish::upstream_cause::UpstreamCause;
-use crate::switchboard::arrivals::Arrival;
 use crate::switchboard::message::Message;
+use crate::switchboard::moved_publish::MovedPublish;
 use crate::switchboard::{Filled, SessionKey};
 
 /// Reads of one socket per turn, so that a fast peer does not delay the others.
@@ -89,21 +89,21 @@ impl Reactor {
     }
 
     /// Hands a session with its socket over to the worker of its stream.
-    pub(super) fn move_to(&mut self, key: SessionKey, home: usize, arrival: Arrival) {
+    pub(super) fn move_to(&mut self, key: SessionKey, home: usize, moved: MovedPublish) {
         let link = self.links.remove(key).and_then(|mut link| {
             self.poll.registry().deregister(&mut link.socket).is_ok().then_some(link)
         });
         if let Some(link) = link {
-            self.shared.send(home, Command::Adopt(Box::new((link, arrival))));
+            self.shared.send(home, Command::Adopt(Box::new((link, moved))));
         } else {
-            self.shared.tell(home, Message::Forgo(arrival.stream()));
-            arrival.refuse(EndReason::BroadcasterLeft);
+            self.shared.tell(home, Message::Forgo(moved.stream()));
+            moved.refuse(EndReason::BroadcasterLeft);
         }
     }
 
     /// Serves a session that another worker handed over. What its socket received meanwhile raises an event here.
-    pub(super) fn adopt(&mut self, mut link: Link, arrival: Arrival) {
-        let Some(key) = self.switchboard.adopt(arrival) else { return };
+    pub(super) fn adopt(&mut self, mut link: Link, moved: MovedPublish) {
+        let Some(key) = self.switchboard.adopt(moved) else { return };
         link.dequeue();
         if self.watch(key, link) {
             self.read(key);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use headgate_whip::Path;
 
-use super::arrivals::Arrival;
 use super::keys::SessionKey;
 use super::message::Message;
+use super::moved_publish::MovedPublish;
 use crate::publish::registry::Publishes;
 use crate::transcoding::Transcoders;
 
@@ -24,7 +24,7 @@ pub(crate) enum Action {
     /// The path belongs to no session any more: close its TCP connection, if it has one.
     ClosePath(Path),
     /// Hand the session with its socket over to the worker of its stream.
-    Move { session: SessionKey, home: usize, arrival: Box<Arrival> },
+    Move { session: SessionKey, home: usize, moved: Box<MovedPublish> },
     /// Send a message to another worker.
     Tell(usize, Message),
 }

@@ -1,7 +1,7 @@
 //! How broadcasts and publishes end: with one reason, after a short drain, reported once.
 
 use super::action::Action;
-use super::arrivals::Arrivals;
+use super::moved_publish::ExpectedPublishes;
 use super::revoked::RevokedSessions;
 use super::routes::Routes;
 use super::{Session, SessionKey, StreamKey, Switchboard};
@@ -137,7 +137,7 @@ impl Switchboard {
             live.give_up(&mut self.sessions);
         }
         self.questions.clear();
-        self.arrivals = Arrivals::default();
+        self.expected = ExpectedPublishes::default();
         self.routes = Routes::default();
         self.revoked = RevokedSessions::default();
         self.unsettled.clear();

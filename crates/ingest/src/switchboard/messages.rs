@@ -24,12 +24,12 @@ use crate::session::whip_publisher::WhipOrder;
 impl Switchboard {
     /// Carries out a message.
     pub(crate) fn handle_message(&mut self, message: Message) {
-        let Some(message) = self.arrivals.keep(message) else { return };
+        let Some(message) = self.expected.keep(message) else { return };
         match message {
             Message::Allow { request, opening } => self.allow(request, opening),
-            Message::Expect(stream) => self.arrivals.expect(stream, self.sessions.now),
+            Message::Expect(stream) => self.expected.expect(stream, self.sessions.now),
             Message::Forgo(stream) => {
-                for message in self.arrivals.take(stream) {
+                for message in self.expected.take(stream) {
                     self.handle_message(message);
                 }
             }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::action::Action;
-use super::arrivals::Arrival;
 use super::broadcast::{Broadcast, Stage};
 use super::message::{Message, Opening};
+use super::moved_publish::MovedPublish;
 use super::{SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::OnAirCause;
@@ -56,19 +56,19 @@ impl Switchboard {
             let stream = opening.guard.record().stream;
             return self.sessions.actions.push(Action::Tell(home, Message::Forgo(stream)));
         };
-        let arrival = Box::new(Arrival { server, opening });
-        self.sessions.actions.push(Action::Move { session: key, home, arrival });
+        let moved = Box::new(MovedPublish { server, opening });
+        self.sessions.actions.push(Action::Move { session: key, home, moved });
     }
 
     /// The session of an allowed broadcaster arrives from the worker that accepted its connection. `None` while this
     /// worker stops.
-    pub(crate) fn adopt(&mut self, arrival: Arrival) -> Option<SessionKey> {
-        let messages = self.arrivals.take(arrival.stream());
+    pub(crate) fn adopt(&mut self, moved: MovedPublish) -> Option<SessionKey> {
+        let messages = self.expected.take(moved.stream());
         if self.sessions.is_stopping {
-            arrival.refuse(EndReason::Shutdown);
+            moved.refuse(EndReason::Shutdown);
             return None;
         }
-        let Arrival { server, opening } = arrival;
+        let MovedPublish { server, opening } = moved;
         let key = self.sessions.insert(Session::Server(server));
         self.begin_publish(key, opening);
         for message in messages {

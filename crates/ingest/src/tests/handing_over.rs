@@ -50,11 +50,8 @@ fn connections_made_before_the_second_core_accepts_wait_for_it() {
     let mut second = Core::start_after(1, socket);
     first.ingest.stop_accepting();
     first.ingest.stop();
-    let waits = std::thread::spawn({
-        let port = second.port();
-        move || Peer::publish(port, "cam")
-    });
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    let made = std::net::TcpStream::connect(("127.0.0.1", second.port())).expect("in the queue");
+    let waits = std::thread::spawn(move || Peer::publish_on(made, "cam"));
     second.ingest.start_accepting();
     let mut publisher = waits.join().expect("a publisher");
     let request = second.request_of(&mut publisher);

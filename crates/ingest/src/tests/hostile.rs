@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Core;
-use super::peer::{Peer, pictures};
+use super::peer::{Peer, paced, pictures};
 use crate::EndReason;
 
 #[test]
@@ -26,10 +26,12 @@ fn random_bytes_and_half_open_handshakes_cost_the_running_publish_no_frame() {
         }
     });
     let mut sent = 1;
-    while !noise.is_finished() || sent < 300 {
-        publisher.send_frame(sent, 100_000);
-        sent += 1;
-        thread::sleep(Duration::from_millis(2));
+    for n in paced(1..u32::MAX, 2) {
+        publisher.send_frame(n, 100_000);
+        sent = n + 1;
+        if noise.is_finished() && sent >= 300 {
+            break;
+        }
     }
     noise.join().expect("the noise ends");
     // The handshake may take 5 s; a peer that does not finish it is not kept longer.

@@ -1,7 +1,5 @@
 //! The figures of running publishes and workers that the gateway graphs over time.
 
-use std::time::Duration;
-
 use super::Core;
 use super::whip::{Broadcaster, wait_until};
 use crate::WorkerStatus;
@@ -14,11 +12,11 @@ fn frames_keyframes_and_the_round_trip_of_an_rtmp_publisher_are_reported() {
         publisher.send_frame(n, 15);
     }
     core.wait_for_time(1, 30 * 40);
-    let told = core.ingest.snapshot(1).expect("it runs");
-    assert_eq!((told.video_frames, told.gop_ms), (31, Some(600)));
-    let rtt_ms = told.rtt_ms.expect("the handshake has measured it");
+    let shown = core.ingest.snapshot(1).expect("it runs");
+    assert_eq!((shown.video_frames, shown.gop_ms), (31, Some(600)));
+    let rtt_ms = shown.rtt_ms.expect("the handshake has measured it");
     assert!(rtt_ms > 0.0 && rtt_ms < 1_000.0, "{rtt_ms}");
-    assert_eq!((told.loss_percent, told.skew_ms), (None, None));
+    assert_eq!((shown.loss_percent, shown.skew_ms), (None, None));
     publisher.say_goodbye();
     core.ended(1);
 }
@@ -28,12 +26,12 @@ fn the_network_state_of_a_whip_publisher_comes_from_its_reports() {
     let mut core = Core::start(1);
     let broadcaster = Broadcaster::start(&core, 1, "cam");
     wait_until("the reports have arrived", || {
-        core.ingest.snapshot(1).is_some_and(|told| told.loss_percent.is_some())
+        core.ingest.snapshot(1).is_some_and(|shown| shown.loss_percent.is_some())
     });
-    let told = core.ingest.snapshot(1).expect("it runs");
-    assert!(told.video_frames > 0, "{told:?}");
-    assert_eq!(told.loss_percent, Some(0.0));
-    assert_eq!(told.rtt_ms, core.ingest.whip_diagnostics(1).expect("it runs").rtt_ms);
+    let shown = core.ingest.snapshot(1).expect("it runs");
+    assert!(shown.video_frames > 0, "{shown:?}");
+    assert_eq!(shown.loss_percent, Some(0.0));
+    assert_eq!(shown.rtt_ms, core.ingest.whip_diagnostics(1).expect("it runs").rtt_ms);
     broadcaster.stop();
     core.ended(1);
 }
@@ -48,7 +46,6 @@ fn a_worker_with_a_stream_reports_a_load() {
     wait_until("a worker has measured itself", || {
         publisher.send_frame(n, 25);
         n += 1;
-        std::thread::sleep(Duration::from_millis(5));
         workers = core.ingest.worker_status();
         workers.iter().all(|worker| worker.load > 0.0)
     });

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
+use std::ops::Range;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -199,6 +201,11 @@ impl Peer {
             }
         }
     }
+}
+
+/// The numbers of frames, each `every_ms`: as an encoder sends, so that those who read keep up.
+pub(super) fn paced(frames: Range<u32>, every_ms: u64) -> impl Iterator<Item = u32> {
+    frames.inspect(move |_| thread::sleep(Duration::from_millis(every_ms))) // media takes as long as it lasts
 }
 
 /// Numbers of the video frames in `media`, in order of arrival.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use headgate_rtmp::{ClientEvent, MediaKind};
 
 use super::Core;
-use super::peer::{Peer, pictures};
+use super::peer::{Peer, paced, pictures};
 
 #[test]
 fn ten_players_over_two_workers_get_every_frame_beside_one_that_never_reads() {
@@ -22,9 +22,8 @@ fn ten_players_over_two_workers_get_every_frame_beside_one_that_never_reads() {
         .into_iter()
         .map(|mut player| thread::spawn(move || player.media_to_end()))
         .collect();
-    for n in 1..150 {
+    for n in paced(1..150, 4) {
         publisher.send_frame(n, 1000);
-        thread::sleep(Duration::from_millis(4));
     }
     publisher.say_goodbye();
     for reader in readers {
@@ -53,13 +52,12 @@ fn dropped_frames_of_a_stalled_player_are_counted_and_others_lose_nothing() {
     };
     // 40 s of media at 2 kB a frame would fit in a socket's buffer: use large frames.
     let picture = crate::sample::picture(false, 0, 60_000);
-    for n in 1..400_u32 {
+    for n in paced(1..400, 2) {
         if n % 25 == 0 {
             publisher.send_frame(n, 25)
         } else {
             publisher.send(MediaKind::Video, n * 40, &picture)
         }
-        thread::sleep(Duration::from_millis(2));
     }
     let dropped = core.ingest.snapshot(1).map_or(0, |snapshot| snapshot.dropped_frames);
     assert!(dropped > 0, "what the stalled players lose is counted");
@@ -159,7 +157,7 @@ fn only_a_player_that_reads_ten_kilobytes_a_second_loses_frames() {
             let mut buffer = [0; 1000];
             while !stop.load(Ordering::Relaxed) {
                 let _ = socket.read(&mut buffer);
-                thread::sleep(Duration::from_millis(100));
+                thread::sleep(Duration::from_millis(100)); // a player that reads slowly
             }
         })
     };
@@ -168,13 +166,12 @@ fn only_a_player_that_reads_ten_kilobytes_a_second_loses_frames() {
         thread::spawn(move || player.media_to_end())
     };
     let picture = crate::sample::picture(false, 0, 60_000);
-    for n in 1..PICTURES {
+    for n in paced(1..PICTURES, 10) {
         if n % 25 == 0 {
             publisher.send_frame(n, 25)
         } else {
             publisher.send(MediaKind::Video, n * 40, &picture)
         }
-        thread::sleep(Duration::from_millis(10));
     }
     let snapshot = core.ingest.snapshot(1).expect("live");
     publisher.say_goodbye();

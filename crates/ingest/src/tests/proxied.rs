@@ -102,7 +102,7 @@ fn a_header_may_arrive_byte_by_byte_and_with_what_follows() {
         socket.set_nodelay(true).expect("a socket option");
         for byte in header {
             socket.write_all(&[byte]).expect("the core reads");
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1)); // so that each arrives by itself
         }
         let mut publisher = Peer::publish_on(socket, "cam");
         assert_eq!(core.request_of(&mut publisher).address, IpAddr::from(CLIENT));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use headgate_rtmp::{ClientEvent, MediaKind, MediaMessage};
 
 use super::Core;
-use super::peer::{Peer, pictures};
+use super::peer::{Peer, paced, pictures};
 use crate::{Event, PullEnd, PullSource, UpstreamUrl};
 
 /// A core with a live stream "cam" of client id 1, its publisher, and a core that pulls the stream from it.
@@ -50,9 +50,8 @@ fn players_at_both_nodes_get_the_same_messages_by_one_connection_between_them() 
         .collect();
     let pulls = second.ingest.pulls();
     assert_eq!(pulls.iter().map(|pull| pull.players).collect::<Vec<_>>(), [4]);
-    for n in 1..100 {
+    for n in paced(1..100, 4) {
         publisher.send_frame(n, 1000);
-        thread::sleep(Duration::from_millis(4));
     }
     publisher.say_goodbye();
     let seen: Vec<_> = readers.into_iter().map(|reader| reader.join().expect("a player")).collect();
@@ -113,8 +112,7 @@ fn a_player_of_the_other_node_is_at_most_ten_milliseconds_behind_one_at_the_sour
         let sent = &sent;
         let watched = players.map(|player| scope.spawn(move || delays_of(player, sent)));
         // In real time: audio waits for the next video frame at either node.
-        for n in 1..125 {
-            thread::sleep(Duration::from_millis(40));
+        for n in paced(1..125, 40) {
             sent.lock().expect("no thread panics").push(Instant::now());
             publisher.send_frame(n, 25);
         }

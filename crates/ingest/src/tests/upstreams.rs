@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use headgate_rtmp::{MediaKind, ServerConfig, ServerEvent, ServerSession};
 
-use super::peer::{Peer, pictures};
+use super::peer::{Peer, paced, pictures};
 use super::pushes::{redirect_all, wait_for_player};
 use super::{Core, PATIENCE, upstream};
 use crate::sample::{AVC_HEADER, picture};
@@ -30,7 +30,7 @@ fn status(core: &Core, pick: impl Fn(&UpstreamStatus) -> bool) -> UpstreamStatus
             return found.clone();
         }
         assert!(Instant::now() < until, "{snapshot:?}");
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5)); // between two looks
     }
 }
 
@@ -148,13 +148,12 @@ fn a_healthy_upstream_beside_dead_ones_loses_nothing() {
     let mut player = wait_for_player(&healthy);
     // Large enough that frames for the mute one must be dropped: at most 3 s of media may wait.
     let picture = crate::sample::picture(false, 0, 20_000);
-    for n in 1..200 {
+    for n in paced(1..200, 2) {
         if n % 25 == 0 {
             publisher.send_frame(n, 25);
         } else {
             publisher.send(MediaKind::Video, n * 40, &picture);
         }
-        thread::sleep(Duration::from_millis(2));
     }
     publisher.say_goodbye();
     let media = player.media_to_end();
@@ -212,13 +211,9 @@ fn upstreams_of_a_stream_without_audio_get_silence_and_players_do_not() {
     let mut far = wait_for_player(&other);
     let mut near = Peer::play(core.port(), "cam");
     near.wait_ready();
-    let began = Instant::now();
-    let mut n = 0_u32;
     // Two seconds of the wall clock: the wait for audio starts with the first video frame that the upstream gets.
-    while began.elapsed() < Duration::from_secs(2) {
-        n += 1;
+    for n in paced(1..100, 20) {
         publisher.send(MediaKind::Video, n * 40, &picture(false, n, 0));
-        thread::sleep(Duration::from_millis(20));
     }
     publisher.say_goodbye();
     let far = far.media_to_end();
@@ -269,9 +264,9 @@ fn an_unlisted_codec_is_sent_to_the_upstream_and_reported_to_the_operator() {
     dial(&mut core);
     publisher.send(MediaKind::Video, 0, b"\x90hvc1the decoder's configuration");
     publisher.send(MediaKind::Video, 0, b"\x91hvc1\0\0\0a picture");
-    let told = status(&core, |status| status.last_error.is_some() && status.bytes_out > 0);
+    let shown = status(&core, |status| status.last_error.is_some() && status.bytes_out > 0);
     let words = "The upstream does not list hevc (fourCcList): it may not accept it";
-    assert_eq!((told.state, told.last_error.as_deref()), (UpstreamState::Sending, Some(words)));
+    assert_eq!((shown.state, shown.last_error.as_deref()), (UpstreamState::Sending, Some(words)));
     publisher.say_goodbye();
     core.ended(1);
 }
@@ -300,7 +295,7 @@ fn an_upstream_that_does_not_answer_times_out_with_a_description() {
         let mut core = Core::start(1);
         let _publisher = core.publisher("cam", 1, &[url]);
         dial(&mut core);
-        let told = status(&core, |status| status.state == UpstreamState::Waiting);
-        assert_eq!(told.last_error.as_deref(), Some(words));
+        let shown = status(&core, |status| status.state == UpstreamState::Waiting);
+        assert_eq!(shown.last_error.as_deref(), Some(words));
     }
 }

@@ -37,14 +37,14 @@ fn a_relay_that_sends_before_the_decision_waits_and_loses_nothing() {
     let mut relay = Peer::publish(core.port(), "cam");
     let request = core.request_of(&mut relay);
     let mut socket = relay.socket.try_clone().expect("a descriptor");
-    let (told, written) = channel();
+    let (shown, written) = channel();
     // Four seconds of 8 Mbit/s.
     let sender = thread::spawn(move || {
         socket.write_all(&message(0, AVC_HEADER)).expect("the connection stays");
         for n in 0..14 {
             socket.write_all(&picture(n * 300, LENGTH)).expect("the connection stays");
             // The receiver is gone once the decision is made.
-            let _ = told.send(n);
+            let _ = shown.send(n);
         }
     });
     written.recv().expect("the first video frame is sent");

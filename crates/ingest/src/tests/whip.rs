@@ -125,28 +125,35 @@ pub(super) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is_true() {
         assert!(Instant::now() < until, "{what}");
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5)); // between two looks
     }
 }
 
 /// Plays to the end of the stream in a thread.
 pub(super) fn watch(player: Peer) -> JoinHandle<Vec<MediaMessage>> {
-    listen(player).0
+    listen(player, |_| false).0
 }
 
-/// Plays to the end of the stream in a thread, and counts audio messages as they arrive.
-fn listen(mut player: Peer) -> (JoinHandle<Vec<MediaMessage>>, Arc<AtomicUsize>) {
+/// Plays to the end of the stream in a thread, and counts these messages as they arrive.
+pub(super) fn listen(
+    mut player: Peer,
+    counts: impl Fn(&MediaMessage) -> bool + Send + 'static,
+) -> (JoinHandle<Vec<MediaMessage>>, Arc<AtomicUsize>) {
     player.wait_ready();
     let heard = Arc::new(AtomicUsize::new(0));
     let count = heard.clone();
     let reader = thread::spawn(move || {
         player.watch_to_end(|message| {
-            if message.kind == MediaKind::Audio {
+            if counts(message) {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         })
     });
     (reader, heard)
+}
+
+fn is_audio(message: &MediaMessage) -> bool {
+    message.kind == MediaKind::Audio
 }
 
 pub(super) fn audio(media: &[MediaMessage]) -> impl Iterator<Item = &[u8]> {
@@ -160,11 +167,12 @@ fn players_that_list_opus_get_it_unchanged_and_others_get_aac_at_the_same_time()
     wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     assert_eq!(core.ingest.transcoders(), 0, "no player needs AAC yet");
     // The players are distributed to both workers in turn.
-    let opus: Vec<_> = (0..2).map(|_| listen(Peer::play_opus(core.port(), "cam"))).collect();
+    let opus: Vec<_> =
+        (0..2).map(|_| listen(Peer::play_opus(core.port(), "cam"), is_audio)).collect();
     let has_heard = |(_, heard): &(_, Arc<AtomicUsize>)| heard.load(Ordering::Relaxed) > 100;
     wait_until("they receive audio", || opus.iter().all(has_heard));
     assert_eq!(core.ingest.transcoders(), 0, "they get it unchanged");
-    let aac: Vec<_> = (0..2).map(|_| listen(Peer::play(core.port(), "cam"))).collect();
+    let aac: Vec<_> = (0..2).map(|_| listen(Peer::play(core.port(), "cam"), is_audio)).collect();
     wait_until("a transcoder runs", || core.ingest.transcoders() == 1);
     wait_until("they receive audio too", || aac.iter().all(has_heard));
     broadcaster.stop();
@@ -240,8 +248,8 @@ fn media_arrives_by_tcp_on_the_same_port_and_the_closing_alert_leaves_there() {
         (1..=2).all(|id| core.ingest.snapshot(id).is_some_and(|of| of.bytes_in > 100_000))
     });
     wait_until("diagnostics", || {
-        let told = core.ingest.whip_diagnostics(1);
-        told.is_some_and(|of| of.path.is_some_and(|path| path.is_tcp) && of.is_connected)
+        let shown = core.ingest.whip_diagnostics(1);
+        shown.is_some_and(|of| of.path.is_some_and(|path| path.is_tcp) && of.is_connected)
     });
     let video = core.ingest.whip_diagnostics(2).and_then(|of| of.video).expect("a picture");
     assert_eq!((video.profile, video.track.lost), ("Constrained Baseline", 0));
@@ -300,15 +308,17 @@ fn data_from_the_broadcaster_reaches_players_and_joins_its_metadata() {
     let mut core = Core::start(2);
     let broadcaster = Broadcaster::start(&core, 1, "cam");
     wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
-    let player = watch(Peer::play_opus(core.port(), "cam"));
-    thread::sleep(Duration::from_millis(300));
+    let (player, heard) = listen(Peer::play_opus(core.port(), "cam"), |m| {
+        m.payload.windows(5).any(|of| of == b"scene")
+    });
+    wait_until("it plays", || core.ingest.snapshot(1).is_some_and(|s| s.subscribers == 1));
     let cue = b"\x02\x00\x0aonCuePoint\x03\x00\x01a\x01\x01\x00\x00\x09";
     let metadata = b"\x02\x00\x0aonMetaData\x03\x00\x05scene\x02\x00\x01x\x00\x00\x09";
     assert!(core.ingest.send_whip_data(1, bytes::Bytes::from_static(cue)));
     assert!(core.ingest.send_whip_data(1, bytes::Bytes::from_static(metadata)));
-    thread::sleep(Duration::from_millis(500));
-    let late = watch(Peer::play_opus(core.port(), "cam"));
-    thread::sleep(Duration::from_millis(500));
+    wait_until("the metadata arrives", || heard.load(Ordering::Relaxed) > 0);
+    let (late, heard) = listen(Peer::play_opus(core.port(), "cam"), |m| m.kind == MediaKind::Video);
+    wait_until("the late one gets media", || heard.load(Ordering::Relaxed) > 0);
     broadcaster.stop();
     core.ended(1);
     assert!(!core.ingest.send_whip_data(1, bytes::Bytes::from_static(cue)));

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use headgate_peer::{Publisher, Settings};
@@ -84,11 +84,12 @@ fn data_from_the_broadcaster_reaches_its_upstream() {
     let request = other.request();
     other.ingest.allow(request.request, 7, Vec::new(), Hold::default());
     wait_until("it gets media", || other.ingest.snapshot(7).is_some_and(|s| s.bytes_in > 20_000));
-    let player = watch(Peer::play_opus(other.port(), "out"));
-    wait_until("it plays", || other.ingest.snapshot(7).is_some_and(|s| s.subscribers == 1));
     let cue = b"\x02\x00\x0aonCuePoint\x03\x00\x01a\x01\x01\x00\x00\x09";
+    let (player, heard) =
+        listen(Peer::play_opus(other.port(), "out"), |m| m.payload[..] == cue[..]);
+    wait_until("it plays", || other.ingest.snapshot(7).is_some_and(|s| s.subscribers == 1));
     assert!(core.ingest.send_whip_data(1, Bytes::from_static(cue)));
-    std::thread::sleep(Duration::from_millis(500));
+    wait_until("the cue point arrives", || heard.load(Ordering::Relaxed) == 1);
     broadcaster.stop();
     core.ended(1);
     other.ended(7);

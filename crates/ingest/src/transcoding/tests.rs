@@ -38,7 +38,7 @@ impl Factory {
 struct FakeEncoder(Arc<Factory>);
 
 impl AacEncoder for FakeEncoder {
-    fn encode(&mut self, _: &[i16]) -> &[u8] {
+    fn encode(&mut self, _: &[f32]) -> &[u8] {
         assert!(!self.0.encoders_panic.load(Ordering::Relaxed), "encoder on fire");
         b"aac"
     }

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_looks_like_a_start_code_is_a_length() {
+    fn a_length_that_resembles_a_start_code_is_a_length() {
         let unit = [&[0x41][..], &[7; 0x140]].concat();
         let data = [&[0, 0, 1, 0x41][..], &unit].concat();
         assert_eq!(Framing::of(&data).map(|(framing, _)| framing), Some(Framing::Lengths(4)));

@@ -10,7 +10,7 @@ const ELSEWHERE: &[&str] = &["rtmp://b:1935/live", "rtmps://b:1936/live"];
 type Properties<'a> = &'a [(&'a str, &'a str)];
 
 /// The replies to a publish after a connect with these properties.
-fn told(texts: Properties<'_>, caps_ex: Option<f64>, tc_urls: &[&str]) -> Vec<Reply> {
+fn replies_to(texts: Properties<'_>, caps_ex: Option<f64>, tc_urls: &[&str]) -> Vec<Reply> {
     let mut encoder = Encoder::new();
     let mut properties: Vec<(&str, Vec<u8>)> =
         texts.iter().map(|(key, text)| (*key, string(text))).collect();
@@ -63,21 +63,21 @@ const HEADGATE: (&str, &str) = ("flashVer", "FMLE/3.0 (compatible; Headgate)");
 fn a_client_that_supports_reconnect_requests_gets_one_and_is_refused() {
     for caps_ex in [1.0, 7.0, 15.0] {
         let want = [reconnect_request("rtmp://b:1935/live?headgate-redirected"), denied()];
-        assert_eq!(told(&[], Some(caps_ex), ELSEWHERE), want, "{caps_ex}");
+        assert_eq!(replies_to(&[], Some(caps_ex), ELSEWHERE), want, "{caps_ex}");
     }
 }
 
 #[test]
 fn a_headgate_that_pushes_is_redirected() {
     let want = [found("rtmp://b:1935/live?headgate-redirected")];
-    assert_eq!(told(&[HEADGATE], None, ELSEWHERE), want);
+    assert_eq!(replies_to(&[HEADGATE], None, ELSEWHERE), want);
 }
 
 #[test]
 fn a_client_that_follows_no_known_redirect_gets_the_description() {
     for texts in [&[][..], &[("flashVer", "FMLE/3.0 (compatible; FMSc/1.0)")]] {
         for caps_ex in [None, Some(6.0), Some(-1.0), Some(f64::NAN)] {
-            assert_eq!(told(texts, caps_ex, ELSEWHERE), [denied()], "{texts:?} {caps_ex:?}");
+            assert_eq!(replies_to(texts, caps_ex, ELSEWHERE), [denied()], "{texts:?} {caps_ex:?}");
         }
     }
 }
@@ -89,8 +89,12 @@ fn a_redirected_client_is_not_redirected_again() {
         ("app", "live?a=b&headgate-redirected"),
         ("tcUrl", "rtmp://a:1935/live?headgate-redirected"),
     ] {
-        assert_eq!(told(&[HEADGATE, (key, value)], None, ELSEWHERE), [denied()], "{key} {value}");
-        assert_eq!(told(&[(key, value)], Some(1.0), ELSEWHERE), [denied()], "{key} {value}");
+        assert_eq!(
+            replies_to(&[HEADGATE, (key, value)], None, ELSEWHERE),
+            [denied()],
+            "{key} {value}"
+        );
+        assert_eq!(replies_to(&[(key, value)], Some(1.0), ELSEWHERE), [denied()], "{key} {value}");
     }
 }
 
@@ -98,8 +102,8 @@ fn a_redirected_client_is_not_redirected_again() {
 fn a_client_on_tls_is_redirected_only_to_tls() {
     let secure = ("tcUrl", "rtmps://a:1936/live");
     let want = [found("rtmps://b:1936/live?headgate-redirected")];
-    assert_eq!(told(&[HEADGATE, secure], None, ELSEWHERE), want);
-    assert_eq!(told(&[HEADGATE, secure], None, &ELSEWHERE[..1]), [denied()]);
-    assert_eq!(told(&[HEADGATE], None, &ELSEWHERE[1..]), [denied()]);
-    assert_eq!(told(&[HEADGATE], None, &[]), [denied()]);
+    assert_eq!(replies_to(&[HEADGATE, secure], None, ELSEWHERE), want);
+    assert_eq!(replies_to(&[HEADGATE, secure], None, &ELSEWHERE[..1]), [denied()]);
+    assert_eq!(replies_to(&[HEADGATE], None, &ELSEWHERE[1..]), [denied()]);
+    assert_eq!(replies_to(&[HEADGATE], None, &[]), [denied()]);
 }

@@ -12,7 +12,7 @@ use crate::{START, publishes_on, start};
 const PUBLISH: f64 = 5.0;
 
 /// Sends an onStatus with these values after the transaction id, and returns what it caused.
-fn told(upstream: &mut Upstream, stream: u32, values: Vec<Amf<'_>>) -> Vec<ClientEvent> {
+fn notify(upstream: &mut Upstream, stream: u32, values: Vec<Amf<'_>>) -> Vec<ClientEvent> {
     let values: Vec<_> = [Amf::Number(0.0)].into_iter().chain(values).collect();
     upstream.command(stream, "onStatus", &values);
     upstream.events()
@@ -20,7 +20,7 @@ fn told(upstream: &mut Upstream, stream: u32, values: Vec<Amf<'_>>) -> Vec<Clien
 
 /// What an answer to publish causes.
 fn answered(values: Vec<Amf<'_>>) -> Vec<ClientEvent> {
-    told(&mut Upstream::starting(), 1, values)
+    notify(&mut Upstream::starting(), 1, values)
 }
 
 fn refused(code: &str, description: &str, kind: RefusalKind) -> [ClientEvent; 2] {
@@ -122,7 +122,7 @@ fn a_start_is_known_in_any_spelling_and_on_any_stream() {
     ] {
         for stream in [0, 1, 7] {
             let mut upstream = Upstream::starting();
-            let events = told(&mut upstream, stream, vec![Amf::Null, status(level, code, "")]);
+            let events = notify(&mut upstream, stream, vec![Amf::Null, status(level, code, "")]);
             assert_eq!(events, [ClientEvent::Ready], "{level} {code} on {stream}");
         }
     }
@@ -157,7 +157,7 @@ fn what_says_neither_yes_nor_no_is_waited_out() {
         ("warning", ""),
     ] {
         let mut upstream = Upstream::starting();
-        let events = told(&mut upstream, 1, vec![Amf::Null, status(level, code, "")]);
+        let events = notify(&mut upstream, 1, vec![Amf::Null, status(level, code, "")]);
         assert_eq!(events, [], "{level} {code}");
         start(&mut upstream);
         assert_eq!(upstream.events(), [ClientEvent::Ready], "{level} {code}");
@@ -242,7 +242,7 @@ fn a_status_beside_the_publish_does_not_end_it() {
     ] {
         let mut upstream = Upstream::starting();
         start(&mut upstream);
-        told(&mut upstream, 1, vec![Amf::Null, status(level, code, "x")]);
+        notify(&mut upstream, 1, vec![Amf::Null, status(level, code, "x")]);
         assert_eq!(upstream.events(), [], "{level} {code}");
     }
     for (level, code) in
@@ -251,7 +251,7 @@ fn a_status_beside_the_publish_does_not_end_it() {
         let mut upstream = Upstream::starting();
         start(&mut upstream);
         upstream.events();
-        let events = told(&mut upstream, 1, vec![Amf::Null, status(level, code, "why")]);
+        let events = notify(&mut upstream, 1, vec![Amf::Null, status(level, code, "why")]);
         let (code, description) = (code.into(), "why".into());
         assert_eq!(events, [ClientEvent::Ended { code, description }, ClientEvent::Close]);
     }

@@ -13,8 +13,9 @@ struct Recorder {
 }
 
 impl AacEncoder for Recorder {
-    fn encode(&mut self, pcm: &[i16]) -> &[u8] {
-        self.heard.lock().unwrap().extend(pcm);
+    fn encode(&mut self, pcm: &[f32]) -> &[u8] {
+        let rounded = pcm.iter().map(|sample| (sample * 32_768.0).round() as i16);
+        self.heard.lock().unwrap().extend(rounded);
         b"aac"
     }
 

@@ -9,13 +9,13 @@ use super::support::{channels, decode_aac, stereo};
 const SAMPLES: usize = SAMPLES_PER_FRAME as usize;
 
 /// Frames of full-scale square waves, clicks, silence and ramps.
-fn hostile(frame: usize, samples: usize) -> Vec<i16> {
+fn hostile(frame: usize, samples: usize) -> Vec<f32> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(frame as u64 + 1);
     let mut random = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 48) as i16
     };
-    let sample = |index: usize| match frame / 3 % 6 {
+    let mut sample = |index: usize| match frame / 3 % 6 {
         0 => random(),
         1 if (index / (1 + frame % 50)).is_multiple_of(2) => i16::MAX,
         1 => i16::MIN,
@@ -24,7 +24,7 @@ fn hostile(frame: usize, samples: usize) -> Vec<i16> {
         4 => (index * 64 % 65_536) as u16 as i16,
         _ => random() >> (random() & 15),
     };
-    (0..samples).map(sample).collect()
+    (0..samples).map(|index| f32::from(sample(index)) / 32_768.0).collect()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn encoders_make_what_the_configuration_says() {
 fn the_silence_constant_is_the_frame_of_this_encoder() {
     let mut encoder = Encoders::default().make(EncoderKind::new(channels(2), stereo(128_000)));
     for _ in 0..8 {
-        assert_eq!(encoder.encode(&[0; 2 * SAMPLES]), SILENCE_STEREO);
+        assert_eq!(encoder.encode(&[0.0; 2 * SAMPLES]), SILENCE_STEREO);
     }
     let frames = vec![aac_frame(FrameKind::Audio, Timestamp::ZERO, SILENCE_STEREO[..].into()); 10];
     let heard = decode_aac(&frames, 2);

@@ -105,9 +105,9 @@ pub(super) fn transcode(frames: &[Frame]) -> (Vec<Frame>, TranscodeCounters) {
 pub(super) fn decode_opus(frames: &[Frame], count: usize) -> Vec<i16> {
     let mut decoder = decoder::OpusDecoder::new(channels(count)).unwrap();
     let decode = |frame: &Frame| {
-        let mut pcm = vec![0; PACKET * count];
+        let mut pcm = vec![0.0; PACKET * count];
         assert!(decoder.decode(&frame.data, &mut pcm));
-        pcm
+        pcm.into_iter().map(|sample| (sample * 32_768.0).round() as i16)
     };
     frames.iter().flat_map(decode).collect()
 }

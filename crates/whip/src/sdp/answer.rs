@@ -14,6 +14,11 @@ const LEAST_BITRATE_KBPS: u32 = 300;
 /// Values allowed for `maxaveragebitrate`, bit/s (RFC 7587 6.1).
 const OPUS_BITRATES: std::ops::RangeInclusive<u32> = 6_000..=510_000;
 
+/// Codecs of an answer, as in `a=rtpmap`.
+pub(super) const OPUS: &str = "opus/48000/2";
+pub(super) const H264: &str = "H264/90000";
+pub(super) const RTX: &str = "rtx/90000";
+
 /// Our side of the session, as written into the answer.
 #[derive(Clone, Copy)]
 pub struct AnswerSettings<'a> {
@@ -143,7 +148,7 @@ fn write_audio(
     sdp.line(&format!("m=audio 9 {} {format}", audio.protocol));
     sdp.line("c=IN IP4 0.0.0.0");
     write_transport(sdp, role.setup(offer.setup), settings, &audio.mid, audio.has_rsize);
-    sdp.line(&format!("a=rtpmap:{format} opus/48000/2"));
+    sdp.line(&format!("a=rtpmap:{format} {OPUS}"));
     let mut parameters = vec!["minptime=10".to_owned(), "useinbandfec=1".to_owned()];
     // Only when requested: a browser that reads it sends a mono microphone in stereo.
     if audio.stereo || settings.stereo {
@@ -172,7 +177,7 @@ fn write_video(
     settings: &AnswerSettings<'_>,
 ) {
     let format = video.payload_type;
-    let rtx = video.rtx.filter(|_| video.has_nack).map(|rtx| rtx.payload_type);
+    let rtx = video.answered_rtx();
     let formats = rtx.map_or_else(|| format.to_string(), |rtx| format!("{format} {rtx}"));
     sdp.line(&format!("m=video 9 {} {formats}", video.protocol));
     // RFC 8866 5: `c=` precedes `b=`, and both precede `a=`.
@@ -183,7 +188,7 @@ fn write_video(
         sdp.line(&format!("b=TIAS:{}", u64::from(settings.max_bitrate_kbps) * 1000));
     }
     write_transport(sdp, role.setup(offer.setup), settings, &video.mid, video.has_rsize);
-    sdp.line(&format!("a=rtpmap:{format} H264/90000"));
+    sdp.line(&format!("a=rtpmap:{format} {H264}"));
     let parameters = h264_parameters(video, settings).join(role.separator());
     sdp.line(&format!("a=fmtp:{format} {parameters}"));
     let transport_cc = video.transport_cc_id.filter(|_| video.has_transport_cc);
@@ -199,7 +204,7 @@ fn write_video(
     // Retransmissions in a separate stream: without it a browser probes the bandwidth with empty packets among its
     // frames, which it cannot retransmit (RFC 4588 8.1).
     if let Some(rtx) = rtx {
-        sdp.line(&format!("a=rtpmap:{rtx} rtx/90000"));
+        sdp.line(&format!("a=rtpmap:{rtx} {RTX}"));
         sdp.line(&format!("a=fmtp:{rtx} apt={format}"));
     }
     let layers = |id: Option<u8>| id.filter(|_| !video.rids.is_empty());
@@ -225,9 +230,7 @@ fn h264_parameters(video: &VideoSection, settings: &AnswerSettings<'_>) -> Vec<S
         "level-asymmetry-allowed=1".to_owned(),
         format!("packetization-mode={}", video.packetization_mode),
     ];
-    if let Some([profile, constraints, level]) = video.profile_level_id {
-        parameters.push(format!("profile-level-id={profile:02x}{constraints:02x}{level:02x}"));
-    }
+    parameters.extend(video.profile_level().map(|digits| format!("profile-level-id={digits}")));
     let max = Some(settings.max_bitrate_kbps).filter(|max| *max > 0);
     let start = settings.start_bitrate_kbps.min(max.unwrap_or(u32::MAX));
     if start > 0 {

@@ -27,7 +27,7 @@ pub enum Setup {
 #[must_use]
 pub fn offers_role(sdp: &str) -> bool {
     let is_open = |of: &Lines<'_>| matches!(read_setup(of.attribute("setup")), Ok(Setup::ActPass));
-    split_fragment(sdp).is_ok_and(|(_, sections)| sections.iter().any(is_open))
+    split_fragment(sdp).is_ok_and(|parts| parts.sections.iter().any(is_open))
 }
 
 /// The single transport that all sections share.

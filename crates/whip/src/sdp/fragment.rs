@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use super::answer::{Sdp, write_candidates};
 use super::connection::{is_password, is_ufrag, read_candidates};
 use super::error::OfferError;
-use super::lines::{Lines, split_fragment};
+use super::lines::{Lines, Parts, split_fragment};
 use super::offer::Offer;
 use super::offered::Kind;
 
@@ -43,7 +43,7 @@ pub fn read_fragment(text: &str) -> Result<Fragment, OfferError> {
     if text.len() > FRAGMENT_LIMIT_BYTES {
         return Err(OfferError::TooLong);
     }
-    let (session, sections) = split_fragment(text)?;
+    let Parts { session, sections } = split_fragment(text)?;
     let every: Vec<&Lines<'_>> = std::iter::once(&session).chain(&sections).collect();
     let one = |name| {
         let mut values = every.iter().flat_map(|lines| lines.attributes(name));

@@ -168,7 +168,7 @@ fn the_best_payload_types_of_each_client_are_chosen() {
 }
 
 #[test]
-fn firefox_without_openh264_is_told_that_h264_is_missing() {
+fn firefox_without_openh264_is_answered_that_h264_is_missing() {
     let error = read_offer(golden("firefox_153_no_h264")).expect_err("no H.264");
     assert_eq!((error, error.status()), (OfferError::VideoCodec, 422));
 }

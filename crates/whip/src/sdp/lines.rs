@@ -67,42 +67,60 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The session's lines, then each section's. Lines may end in CRLF, LF or CR; some senders write trailing blanks.
-pub(super) fn split(text: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
-    if text.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty()) != Some("v=0") {
-        return Err(OfferError::Malformed);
-    }
-    split_fragment(text)
+/// The session's lines, then each section's.
+#[derive(Debug, Default)]
+pub(super) struct Parts<'a> {
+    pub(super) session: Lines<'a>,
+    pub(super) sections: Vec<Lines<'a>>,
 }
 
-/// The same for a part of an SDP, which need not begin with `v=0`.
-pub(super) fn split_fragment(text: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
-    let mut session = Lines::default();
-    let mut sections: Vec<Lines<'_>> = Vec::new();
-    let lines = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
-    let (mut number, mut candidates) = (0, 0);
-    for line in lines {
-        if line.starts_with("a=candidate:") {
-            candidates += 1;
-            if candidates > CANDIDATE_LIMIT {
-                continue;
-            }
-        } else {
-            number += 1;
+impl<'a> Parts<'a> {
+    /// Adds the lines of an SDP. They may end in CRLF, LF or CR; some senders write trailing blanks. After an error the
+    /// lines before the faulty one are there.
+    pub(super) fn read(&mut self, text: &'a str) -> Result<(), OfferError> {
+        if text.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty()) != Some("v=0") {
+            return Err(OfferError::Malformed);
         }
-        if number > LINE_LIMIT {
-            return Err(OfferError::TooLong);
-        }
-        let (kind, value) = line.split_once('=').ok_or(OfferError::Malformed)?;
-        match kind {
-            "m" => sections.push(Lines { media: value, attributes: Vec::new() }),
-            "a" => {
-                let attribute = value.split_once(':').unwrap_or((value, ""));
-                sections.last_mut().unwrap_or(&mut session).attributes.push(attribute);
-            }
-            _ if kind.len() == 1 => {}
-            _ => return Err(OfferError::Malformed),
-        }
+        self.read_fragment(text)
     }
-    Ok((session, sections))
+
+    fn read_fragment(&mut self, text: &'a str) -> Result<(), OfferError> {
+        let lines = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
+        let (mut number, mut candidates) = (0, 0);
+        for line in lines {
+            if line.starts_with("a=candidate:") {
+                candidates += 1;
+                if candidates > CANDIDATE_LIMIT {
+                    continue;
+                }
+            } else {
+                number += 1;
+            }
+            if number > LINE_LIMIT {
+                return Err(OfferError::TooLong);
+            }
+            let (kind, value) = line.split_once('=').ok_or(OfferError::Malformed)?;
+            match kind {
+                "m" => self.sections.push(Lines { media: value, attributes: Vec::new() }),
+                "a" => {
+                    let attribute = value.split_once(':').unwrap_or((value, ""));
+                    self.sections
+                        .last_mut()
+                        .unwrap_or(&mut self.session)
+                        .attributes
+                        .push(attribute);
+                }
+                _ if kind.len() == 1 => {}
+                _ => return Err(OfferError::Malformed),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A part of an SDP, which need not begin with `v=0`.
+pub(super) fn split_fragment(text: &str) -> Result<Parts<'_>, OfferError> {
+    let mut parts = Parts::default();
+    parts.read_fragment(text)?;
+    Ok(parts)
 }

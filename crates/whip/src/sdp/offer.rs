@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use super::OFFER_LIMIT_BYTES;
 use super::connection::{Connection, Setup, read_bundle, read_candidates};
 use super::error::OfferError;
-use super::lines::split;
+use super::lines::Parts;
 use super::offered::{AudioSection, Kind, VideoSection};
 use super::section::Sending;
+use super::summary::OfferSummary;
 
 /// A valid offer.
 #[derive(Clone)]
@@ -59,12 +60,23 @@ pub fn is_dtls_client(offer: &Offer) -> bool {
 /// # Errors
 /// Why it is refused.
 pub fn read_offer(text: &str) -> Result<Offer, OfferError> {
+    examine_offer(text).1
+}
+
+/// The same with a summary, also of a refused offer: as far as it could be read.
+pub fn examine_offer(text: &str) -> (OfferSummary, Result<Offer, OfferError>) {
+    let mut parts = Parts::default();
     if text.len() > OFFER_LIMIT_BYTES {
-        return Err(OfferError::TooLong);
+        return (OfferSummary::default(), Err(OfferError::TooLong));
     }
-    let (session, lines) = split(text)?;
+    let offer = parts.read(text).and_then(|()| validate(&parts));
+    (OfferSummary::new(&parts, offer.as_ref().ok()), offer)
+}
+
+fn validate(parts: &Parts<'_>) -> Result<Offer, OfferError> {
+    let Parts { session, sections: lines } = parts;
     let sending: Result<Vec<_>, _> =
-        lines.iter().take(3).map(|section| Sending::read(&session, section)).collect();
+        lines.iter().take(3).map(|section| Sending::read(session, section)).collect();
     let sending = sending?;
     let mids: Vec<&str> = sending.iter().map(|section| section.mid).collect();
     match sending.as_slice() {
@@ -76,13 +88,13 @@ pub fn read_offer(text: &str) -> Result<Offer, OfferError> {
         }
         _ => return Err(OfferError::Sections),
     }
-    let bundle = read_bundle(&session, &mids)?;
+    let bundle = read_bundle(session, &mids)?;
     let tagged = bundle.first().and_then(|tag| mids.iter().position(|mid| mid == tag));
     let tagged = lines.get(tagged.unwrap_or(0)).ok_or(OfferError::Sections)?;
-    let Connection { ufrag, pwd, fingerprints, setup } = Connection::read(&session, tagged)?;
-    let every = std::iter::once(&session).chain(&lines);
+    let Connection { ufrag, pwd, fingerprints, setup } = Connection::read(session, tagged)?;
+    let every = std::iter::once(session).chain(lines);
     let candidates = read_candidates(every.flat_map(|lines| lines.attributes("candidate")));
-    let ufrags = std::iter::once(&session).chain(&lines).flat_map(|of| of.attributes("ice-ufrag"));
+    let ufrags = std::iter::once(session).chain(lines).flat_map(|of| of.attributes("ice-ufrag"));
     let ufrags = ufrags.map(str::to_owned).collect();
     let section_of = |kind| sending.iter().find(|section| section.kind == kind);
     let audio = section_of(Kind::Audio).map(Sending::to_audio).transpose()?;

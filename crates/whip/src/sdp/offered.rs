@@ -89,3 +89,16 @@ pub struct VideoSection {
     pub(super) mid_id: Option<u8>,
     pub(super) has_rsize: bool,
 }
+
+impl VideoSection {
+    /// Payload type of the retransmissions that our answer accepts.
+    pub(super) fn answered_rtx(&self) -> Option<u8> {
+        self.rtx.filter(|_| self.has_nack).map(|rtx| rtx.payload_type)
+    }
+
+    /// Profile, constraints and level as six hexadecimal digits.
+    pub(super) fn profile_level(&self) -> Option<String> {
+        let [profile, constraints, level] = self.profile_level_id?;
+        Some(format!("{profile:02x}{constraints:02x}{level:02x}"))
+    }
+}

@@ -88,7 +88,7 @@ fn packets_are_reported_after_a_loss_of_more_than_half_of_all_numbers() {
 }
 
 #[test]
-fn nothing_is_written_without_arrivals_and_the_memory_is_bounded() {
+fn nothing_is_written_before_a_packet_arrives_and_the_memory_is_bounded() {
     let mut times = ReceiveTimes::new(Instant::now());
     let mut compound = Compound::new(1, &[]);
     compound.put_transport_cc(7, &mut times);

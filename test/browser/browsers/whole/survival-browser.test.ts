@@ -1,13 +1,14 @@
 // A browser tab that is closed during a broadcast, or loses its network, and its successor: Chromium by WHIP,
 // ffmpeg by RTMP, and back. nginx-rtmp is the upstream and records.
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type BroadcasterNetwork, openBroadcasterNetwork } from "../../../support/broadcaster-network.ts";
 import { until } from "../../../support/child.ts";
 import { type Broadcaster, type Chromium, startChromium } from "../../../support/chromium.ts";
 import {
   encoderOf,
+  gap,
   judgeRecording,
+  LOOK_EVERY_MS,
   mediaPasses,
   publishesAt,
   type Session,
@@ -109,7 +110,7 @@ test("a tab whose network returns in time continues, and a new one does when the
       await mediaPasses(headgate, first.session, 2_000);
       const before = (await sessionOf(headgate, name))?.timestamp_ms ?? 0;
       network.cut(how);
-      await pause(4_000); // the length of the gap is what is tested
+      await gap(4_000);
       expect((await sessionOf(headgate, name))?.timestamp_ms, "nothing passes").toBeLessThan(before + 2_000);
       network.restore();
       const goesOn = async () => ((await sessionOf(headgate, name))?.timestamp_ms ?? 0) > before + 5_000;
@@ -142,7 +143,7 @@ test("a page of the browser client that is closed ends immediately, and the next
     await service.call("PUT", "/organisation/settings", { hold_s: 60 });
     const { name, page } = await stage.liveOn(stage.network);
     await stage.recordingOf(name);
-    const first = await until("it sends media", () => liveAt(service, name));
+    const first = await until("it sends media", () => liveAt(service, name), 30_000, LOOK_EVERY_MS);
     await page.page.close();
     await until("it is over", async () => (await sessionOf(service, name)) === undefined, 5_000);
     expect(stage.upstream.hasEnded(name)).toBe(false);
@@ -150,7 +151,7 @@ test("a page of the browser client that is closed ends immediately, and the next
     const next = await stage.site.open(stage.network.https, config);
     await next.run("webcaster.setup()");
     await next.run("webcaster.startBroadcast()");
-    const second = await until("it sends media again", () => liveAt(service, name));
+    const second = await until("it sends media again", () => liveAt(service, name), 30_000, LOOK_EVERY_MS);
     expect(second.continues).toBe(first.client_id);
     await mediaPasses(service, second, 2_000);
     await next.run("webcaster.stopBroadcast()");
@@ -162,8 +163,6 @@ test("a page of the browser client that is closed ends immediately, and the next
 });
 
 async function liveAt(service: Headgate, name: string): Promise<Session | null> {
-  // Within the rate limit of a key.
-  await pause(200);
   const found = await sessionOf(service, name);
   return found !== undefined && found.timestamp_ms > 0 ? found : null;
 }

@@ -1,10 +1,10 @@
 // WHIP clients that pages take from npm, in Chromium: their media arrives upstream completely.
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../../support/child.ts";
 import { type Chromium, startChromium } from "../../../support/chromium.ts";
 import { type ClientPages, serveClientPages } from "../../../support/client-pages.ts";
 import { type Customer, startCustomer } from "../../../support/customer.ts";
+import { mediaPasses, sessionOf } from "../../../support/drop-outs.ts";
 import { type Headgate, startHeadgate } from "../../../support/headgate.ts";
 import { type NginxRtmp, startNginxRtmp } from "../../../support/nginx-rtmp.ts";
 import { expectGoodPublish } from "../../../support/whip-judge.ts";
@@ -40,7 +40,8 @@ test.each(["whip-whep", "whip-web-client"])(
     const page = await chromium.open(headgate.whip(name), { site: pages.origin, client });
     expect(await page.start()).toMatchObject({ status: 201 });
     await until("the client connects", async () => (await page.state()) === "connected");
-    await pause(SECONDS * 1_000);
+    const session = await until("the session", () => sessionOf(headgate, name));
+    await mediaPasses(headgate, session, SECONDS * 1_000);
     await page.stop();
     const figures = await expectGoodPublish(name, { customer, upstream, seconds: SECONDS });
     console.log(`whip client ${JSON.stringify({ name: client, ...figures })}`);

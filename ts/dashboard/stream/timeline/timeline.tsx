@@ -27,8 +27,8 @@ export function Timeline({ clientId, onClose }: TimelineProps) {
         {({ moments, trace_id, is_watched, state }) => (
           <div class="stack">
             <ol class="timeline">
-              {moments.map(({ at, offset_ms, what, text }, place) => (
-                <li key={`${place} ${what}`}>
+              {moments.map(({ at, offset_ms, what, text }, index) => (
+                <li key={`${index} ${what}`}>
                   <TimeText at={at} beside={offsetWords(offset_ms)} />
                   <span>{text}</span>
                 </li>

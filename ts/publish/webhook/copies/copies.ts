@@ -64,7 +64,7 @@ export function createCopies(deps: {
       void post(call).finally(() => {
         queue.busy.delete(clientId);
         size -= 1;
-        outbox.release(clientId, organisation);
+        outbox.release(clientId, organisation, false);
         startNext(organisation, queue);
         if (queue.busy.size === 0) queues.delete(organisation);
         if (size === 0) whenEmpty();

@@ -52,7 +52,7 @@ export class Checks {
   }
 
   checkAll(): Promise<void> {
-    this.#round.look();
+    this.#round.wantCheck();
     return this.check();
   }
 
@@ -64,8 +64,8 @@ export class Checks {
 
   /** A delivery has ended that nothing was waiting for: another one may be due earlier than planned. */
   checkIfDue(): void {
-    const { isWorkLeft, lookAt } = this.#round;
-    if (isWorkLeft || lookAt < this.#sleepsUntil || lookAt <= this.#clock.now()) void this.check();
+    const { isWorkLeft, checkAt } = this.#round;
+    if (isWorkLeft || checkAt < this.#sleepsUntil || checkAt <= this.#clock.now()) void this.check();
   }
 
   /** Another one that is requested during a check is remembered. Never rejects. */
@@ -91,9 +91,9 @@ export class Checks {
     this.#checking = null;
     clearTimeout(this.#timer);
     // A look that found no room waits for a delivery to end.
-    const { isLookWanted, lookAt } = this.#round;
-    const untilLook = Math.min(Math.max(lookAt - this.#clock.now(), 1), SLEEP_LIMIT_MS);
-    const pause = isLookWanted ? PROBE_EVERY_MS : untilLook;
+    const { isCheckWanted, checkAt } = this.#round;
+    const untilCheck = Math.min(Math.max(checkAt - this.#clock.now(), 1), SLEEP_LIMIT_MS);
+    const pause = isCheckWanted ? PROBE_EVERY_MS : untilCheck;
     if (this.#isStopped) return;
     this.#sleepsUntil = this.#clock.now() + pause;
     this.#timer = setTimeout(() => void this.checkAll(), pause);

@@ -55,10 +55,6 @@ export class DeliveryPlaces {
     return untried + answering + failing;
   }
 
-  inFlightOf(organisation: string): number {
-    return this.#organisations.get(organisation)?.inFlight ?? 0;
-  }
-
   /** Whether enough of the organisation's places are free to read more of its events. */
   isWorthATurn(organisation: string): boolean {
     const { window, inFlight } = this.#organisations.get(organisation) ?? FRESH;

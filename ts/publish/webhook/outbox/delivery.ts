@@ -21,21 +21,21 @@ export interface DeliveryDeps {
   readonly metrics?: Pick<Metrics, "countGivenUp">;
 }
 
-/** Returns what delivers an event, and never rejects. `lookBy`: when the event, or whatever is left of it, is due again,
+/** Returns what delivers an event, and never rejects. `checkBy`: when the event, or whatever is left of it, is due again,
  *  epoch ms. */
 export function createDelivery(
   deps: DeliveryDeps & {
     readonly table: OutboxName;
     readonly settle: ReturnType<typeof createSettlements>;
-    readonly lookBy: (at: number) => void;
+    readonly checkBy: (at: number) => void;
   },
 ): (row: DueEvent) => Promise<DeliveryOutcome> {
-  const { table, webhook, customers, clock, log, deadlineMs, settle, lookBy } = deps;
+  const { table, webhook, customers, clock, log, deadlineMs, settle, checkBy } = deps;
 
   return async (row) => {
     const clientId = Number(row.client_id);
     const call = callOf(row);
-    const attempts = Number(row.attempts) + 1;
+    const attempts = Number(row.attempts);
     let outcome: DeliveryOutcome = "withheld";
     try {
       const receiver = receiverOf(table, row, await customers.of(row.organisation_id));
@@ -57,10 +57,10 @@ export function createDelivery(
       });
       outcome = outcomeOf(answer);
       const change = settlementOf(row, attempts, answer);
-      if (change.next_attempt_at !== undefined) lookBy(change.next_attempt_at);
+      if (change.next_attempt_at !== undefined) checkBy(change.next_attempt_at);
       await settle({ id: row.id, change });
     } catch (err) {
-      lookBy(clock.now() + deadlineMs); // claimed until then
+      checkBy(clock.now() + deadlineMs); // claimed until then
       log.error({ err, clientId }, `delivery of ${call} could not be recorded`);
     }
     return outcome;
@@ -116,7 +116,7 @@ function receiverOf(table: OutboxName, row: DueEvent, { keys, webhook, copies }:
 /** The attempt that was counted in advance was not made. */
 function withdrawn(row: DueEvent, now: number): Settlement["change"] {
   const refused_since = row.refused_since === null ? null : Number(row.refused_since);
-  const attempts = Number(row.attempts);
+  const attempts = Number(row.attempts) - 1;
   return { last_status: row.last_status, refusals: Number(row.refusals), refused_since, attempts, given_up_at: now };
 }
 

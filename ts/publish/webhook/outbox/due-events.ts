@@ -29,14 +29,21 @@ export interface DueEvents {
     now: number,
     after: string,
   ): Promise<{ readonly organisations: readonly string[]; readonly last: string | null }>;
-  /** The organisation's next events, the oldest first. */
-  of(organisation: string, now: number, quantity: number, webhooks: Webhooks): Promise<readonly DueEvent[]>;
+  /** Takes the organisation's next events, at most `quantity`, the oldest first, to be posted now: counts an attempt of
+   *  each and makes it due again at `until`, so that a failing store stops deliveries instead of repeating them
+   *  endlessly. `except`: publishes whose events must wait. */
+  claim(
+    organisation: string,
+    take: {
+      readonly now: number;
+      readonly until: number;
+      readonly quantity: number;
+      readonly webhooks: Webhooks;
+      readonly except: readonly number[];
+    },
+  ): Promise<readonly DueEvent[]>;
   /** When the next event becomes due; null when none waits. */
   next(now: number): Promise<number | null>;
-  /** Before they are posted: counts an attempt of each and makes it due again at `until`, so that a failing store stops
-   *  deliveries instead of repeating them endlessly. Returns the ids of those that may be posted: the others were settled,
-   *  or another node delivers them, since this one was declared dead. */
-  claim(ids: readonly string[], until: number): Promise<ReadonlySet<string>>;
 }
 
 export function dueEvents(db: Kysely<Schema>, table: OutboxName, member: Pick<Membership, "epoch">): DueEvents {
@@ -94,18 +101,29 @@ export function dueEvents(db: Kysely<Schema>, table: OutboxName, member: Pick<Me
       const last = rows.length === PAGE ? (rows.at(-1)?.id ?? null) : null;
       return { organisations: due.map(({ id }) => id), last };
     },
-    async of(organisation, now, quantity, { only, except = [] }) {
-      let query = waiting()
-        .selectAll()
+    async claim(organisation, { now, until, quantity, webhooks: { only, except = [] }, except: waitingPublishes }) {
+      let next = waiting()
+        .select("id")
         .where("organisation_id", "=", organisation)
         .where("next_attempt_at", "<=", now)
         .where(sql<boolean>`not ${isBehind}`)
         .orderBy("next_attempt_at")
         .orderBy("client_id")
         .limit(quantity);
-      if (only !== undefined) query = query.where("url", "in", only);
-      if (except.length > 0) query = query.where("url", "not in", except);
-      return await query.execute();
+      if (only !== undefined) next = next.where("url", "in", only);
+      if (except.length > 0) next = next.where("url", "not in", except);
+      if (waitingPublishes.length > 0) next = next.where("client_id", "not in", waitingPublishes);
+      const claimed = await db
+        .updateTable(table)
+        .set((eb) => ({ attempts: eb("attempts", "+", 1), next_attempt_at: until }))
+        .where("id", "in", next)
+        // Settled meanwhile, or another node's, since this one was declared dead.
+        .where("epoch", "=", member.epoch)
+        .where("delivered_at", "is", null)
+        .where("given_up_at", "is", null)
+        .returningAll()
+        .execute();
+      return claimed.sort((a, b) => Number(a.client_id) - Number(b.client_id));
     },
     async next(now) {
       const next = await waiting()
@@ -113,18 +131,6 @@ export function dueEvents(db: Kysely<Schema>, table: OutboxName, member: Pick<Me
         .where("next_attempt_at", ">", now)
         .executeTakeFirst();
       return next?.at == null ? null : Number(next.at);
-    },
-    async claim(ids, until) {
-      const claimed = await db
-        .updateTable(table)
-        .set((eb) => ({ attempts: eb("attempts", "+", 1), next_attempt_at: until }))
-        .where("id", "in", ids)
-        .where("epoch", "=", member.epoch)
-        .where("delivered_at", "is", null)
-        .where("given_up_at", "is", null)
-        .returning("id")
-        .execute();
-      return new Set(claimed.map(({ id }) => id));
     },
   };
 }

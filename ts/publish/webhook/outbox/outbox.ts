@@ -19,8 +19,9 @@ export interface Outbox {
   /** Keeps the events of `clientId` back until `release`: an update is still in flight (W18). As often as it is held it
    *  must be released. */
   hold(clientId: number): void;
-  /** `organisation`: whose event it is, if known: then nobody else's are looked for. */
-  release(clientId: number, organisation?: string | undefined): void;
+  /** `organisation`: whose event it is, if known: then nobody else's are looked for. `isWritten`: whether one may have been
+   *  written meanwhile; otherwise only what was held back is looked for. */
+  release(clientId: number, organisation: string | undefined, isWritten: boolean): void;
   /** The organisation has a new event. */
   added(organisation: string): void;
   /** Delivers everything due, and keeps delivering. Returns immediately. */
@@ -52,7 +53,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     deadlineMs,
     ...(metrics && { metrics }),
     settle: createSettlements(db, table, member),
-    lookBy: (at) => round.lookBy(at),
+    checkBy: (at) => round.checkBy(at),
   });
   const followClock = clockStepFollower(db, table, member);
   const turns = new Turns({ events, followClock, round, checks: () => checks, webhook, clock, deliver, deadlineMs });
@@ -67,8 +68,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   return {
     hold: (clientId) => turns.hold(clientId),
-    release(clientId, organisation) {
-      turns.release(clientId);
+    release(clientId, organisation, isWritten) {
+      const wasHeldBack = turns.release(clientId);
+      if (!isWritten && !wasHeldBack) return;
       if (organisation === undefined) void checks.checkAll();
       else void checks.checkNext(organisation);
     },

@@ -1,5 +1,5 @@
 // Whose turn it is: organisations with due events, one after another, however many each has. Those of the oldest events
-// come first; when there are more than one look finds, a round goes through all. Epoch times in ms.
+// come first; when there are more than one reading finds, a round goes through all. Epoch times in ms.
 
 import { RecentMap } from "../../../limits/recent-map.ts";
 import { PROBE_EVERY_MS } from "../customer-gate.ts";
@@ -22,42 +22,42 @@ export class Round {
   readonly #first = new Set<string>();
   /** Organisation → how many turns in a row it has had. */
   readonly #inARow = new RecentMap<string, number>(QUEUE_LIMIT);
-  /** The oldest due events are to be looked at. */
-  #isLookWanted = false;
+  /** The oldest due events are to be read. */
+  #isCheckWanted = false;
   /** The last organisation of the page that was read; null: no round through all is in progress. */
   #after: string | null = null;
   #hasBegunAny = false;
   #turnsSincePage = 0;
-  #lookAt = Number.POSITIVE_INFINITY;
+  #checkAt = Number.POSITIVE_INFINITY;
 
   constructor(events: Pick<DueEvents, "oldest" | "next" | "page">) {
     this.#events = events;
   }
 
-  /** When the oldest due events must be looked at. */
-  get lookAt(): number {
-    return this.#lookAt;
+  /** When the oldest due events must be read. */
+  get checkAt(): number {
+    return this.#checkAt;
   }
 
-  /** They must be looked at no later than `at`. */
-  lookBy(at: number): void {
-    this.#lookAt = Math.min(this.#lookAt, at);
+  /** They must be read no later than `at`. */
+  checkBy(at: number): void {
+    this.#checkAt = Math.min(this.#checkAt, at);
   }
 
   /** The store failed: not before `at`. */
   postpone(at: number): void {
-    this.#lookAt = at;
+    this.#checkAt = at;
   }
 
-  /** They must be looked at with the next turn. */
-  look(): void {
-    this.#isLookWanted = true;
+  /** They must be read with the next turn. */
+  wantCheck(): void {
+    this.#isCheckWanted = true;
   }
 
   /** The organisation may have due events: it gets a turn. */
   add(organisation: string): void {
     if (this.#queue.size < QUEUE_LIMIT) this.#queue.add(organisation);
-    else this.look();
+    else this.wantCheck();
   }
 
   /** The organisation's customer has just answered: its next turn comes before those of others, a few times. */
@@ -75,13 +75,13 @@ export class Round {
   }
 
   /** A look found no room, and waits for a delivery to end. */
-  get isLookWanted(): boolean {
-    return this.#isLookWanted;
+  get isCheckWanted(): boolean {
+    return this.#isCheckWanted;
   }
 
   /** Organisations wait for their turn, or are to be looked for. */
   get isWorkLeft(): boolean {
-    return this.#first.size > 0 || this.#queue.size > 0 || this.#isLookWanted || this.#after !== null;
+    return this.#first.size > 0 || this.#queue.size > 0 || this.#isCheckWanted || this.#after !== null;
   }
 
   /** The organisation whose turn it is; undefined when none waits. `isProbing`: some may be tried only now and then. */
@@ -100,8 +100,8 @@ export class Round {
   async #findMore(now: number, isProbing: boolean): Promise<void> {
     if (this.#queue.size >= QUEUE_LIMIT / 2) return;
     this.#turnsSincePage = 0;
-    if (this.#isLookWanted) {
-      this.#isLookWanted = false;
+    if (this.#isCheckWanted) {
+      this.#isCheckWanted = false;
       const { organisations, more } = await this.#events.oldest(now);
       for (const organisation of organisations) this.#queue.add(organisation);
       if (more && this.#after === null) {
@@ -109,7 +109,7 @@ export class Round {
         this.#hasBegunAny = false;
       }
       const next = (await this.#events.next(now)) ?? Number.POSITIVE_INFINITY;
-      this.#lookAt = Math.min(next, now + (isProbing ? PROBE_EVERY_MS : SLEEP_LIMIT_MS));
+      this.#checkAt = Math.min(next, now + (isProbing ? PROBE_EVERY_MS : SLEEP_LIMIT_MS));
       return;
     }
     if (this.#after === null) return;
@@ -120,8 +120,8 @@ export class Round {
       if (organisations.length === 0) await this.#findMore(now, isProbing);
       return;
     }
-    // A round in which a delivery began is followed by another: more than one look finds may be left.
-    if (this.#hasBegunAny) this.#isLookWanted = true;
-    else this.lookBy(now + PROBE_EVERY_MS);
+    // A round in which a delivery began is followed by another: more than one reading finds may be left.
+    if (this.#hasBegunAny) this.#isCheckWanted = true;
+    else this.checkBy(now + PROBE_EVERY_MS);
   }
 }

@@ -13,7 +13,7 @@ const PACE_CHECK_MS = 50;
 const LATE_MS = 30;
 
 export interface TurnsDeps {
-  readonly events: Pick<DueEvents, "of" | "claim">;
+  readonly events: Pick<DueEvents, "claim">;
   readonly followClock: (now: number) => Promise<void>;
   readonly round: Round;
   readonly checks: () => Checks;
@@ -29,15 +29,22 @@ interface Slow {
   readonly urls: ReadonlyMap<string, readonly string[]>;
 }
 
+interface Delivery {
+  readonly organisation: string;
+  readonly clientId: number;
+  /** Never rejects. */
+  readonly done: Promise<void>;
+}
+
 export class Turns {
   readonly #deps: TurnsDeps;
   readonly #places = new DeliveryPlaces();
   /** Client id → how many hold its events back. */
   readonly #held = new Map<number, number>();
-  /** Event id → the delivery's promise (which never rejects). */
-  readonly #inFlight = new Map<string, Promise<void>>();
-  /** Client ids with an event in flight: the next one waits for it. */
-  readonly #busy = new Set<number>();
+  /** Held client ids of which an event may have been passed over. */
+  readonly #passedOver = new Set<number>();
+  /** Event id → its delivery: further events of the publish wait for it. */
+  readonly #inFlight = new Map<string, Delivery>();
   /** Organisations that may have more due events than have begun. */
   readonly #unfinished = new Set<string>();
   /** Organisations with events left and few free places: others get theirs first. */
@@ -54,10 +61,15 @@ export class Turns {
     this.#held.set(clientId, (this.#held.get(clientId) ?? 0) + 1);
   }
 
-  release(clientId: number): void {
+  /** Whether it is held no longer, and an event of it was passed over meanwhile. */
+  release(clientId: number): boolean {
     const left = (this.#held.get(clientId) ?? 1) - 1;
-    if (left === 0) this.#held.delete(clientId);
-    else this.#held.set(clientId, left);
+    if (left > 0) {
+      this.#held.set(clientId, left);
+      return false;
+    }
+    this.#held.delete(clientId);
+    return this.#passedOver.delete(clientId);
   }
 
   get isIdle(): boolean {
@@ -66,7 +78,7 @@ export class Turns {
 
   /** Resolves when those that are in flight now have ended. */
   async ended(): Promise<void> {
-    await Promise.all(this.#inFlight.values());
+    await Promise.all([...this.#inFlight.values()].map(({ done }) => done));
   }
 
   close(): void {
@@ -120,7 +132,7 @@ export class Turns {
   /** Whether a delivery of a slow organisation may be tried; if so, schedules the next probe. */
   #mayProbe(organisation: string, now: number): boolean {
     const last = this.#probed.get(organisation) ?? Number.NEGATIVE_INFINITY;
-    this.#deps.round.lookBy(now + PROBE_EVERY_MS);
+    this.#deps.round.checkBy(now + PROBE_EVERY_MS);
     // A time in the future means that the clock was set back.
     if (now >= last && now < last + PROBE_EVERY_MS) return false;
     this.#probed.set(organisation, now);
@@ -130,43 +142,28 @@ export class Turns {
   /** Claims and starts at most `quantity` deliveries of the organisation; resolves with whether it has no more due events. */
   async #start(organisation: string, quantity: number, webhooks: Webhooks, now: number): Promise<boolean> {
     const { events, deadlineMs } = this.#deps;
-    // Those held back, in flight or behind one in flight may be the oldest, and one more tells whether it is the last time.
-    const passedOver = this.#held.size + (this.isIdle ? 0 : 2 * this.#places.inFlightOf(organisation));
-    const limit = quantity + passedOver + 1;
-    const due = await events.of(organisation, now, limit, webhooks);
-    const free = due.filter((row) => this.#isFree(row));
-    const rows = free.slice(0, quantity);
-    const isLast = due.length < limit && rows.length === free.length;
-    if (rows.length === 0) return isLast;
-    let claimed: ReadonlySet<string>;
+    const inFlight = [...this.#inFlight.values()].filter((delivery) => delivery.organisation === organisation);
+    for (const clientId of this.#held.keys()) this.#passedOver.add(clientId);
+    const except = [...this.#held.keys(), ...inFlight.map(({ clientId }) => clientId)];
+    const take = { now, until: now + deadlineMs, quantity, webhooks, except };
+    let claimed: readonly DueEvent[];
     try {
-      claimed = await events.claim(
-        rows.map(({ id }) => id),
-        now + deadlineMs,
-      );
+      claimed = await events.claim(organisation, take);
     } catch (err) {
       this.#deps.checks().pauseAfter(err);
       return false;
     }
-    for (const row of rows) if (claimed.has(row.id)) this.#begin(organisation, row);
-    this.#keepPace();
-    return isLast;
-  }
-
-  #isFree(row: DueEvent): boolean {
-    const clientId = Number(row.client_id);
-    return !this.#held.has(clientId) && !this.#busy.has(clientId) && !this.#inFlight.has(row.id);
+    for (const row of claimed) this.#begin(organisation, row);
+    if (claimed.length > 0) this.#keepPace();
+    return claimed.length < quantity;
   }
 
   #begin(organisation: string, row: DueEvent): void {
-    const clientId = Number(row.client_id);
     this.#deps.round.begun();
     const place = this.#places.begin(organisation, performance.now());
-    if (row.call === "health") this.#busy.add(clientId);
     const done = this.#deps.deliver(row).then((outcome) => {
       const checks = this.#deps.checks();
       this.#inFlight.delete(row.id);
-      this.#busy.delete(clientId);
       this.#places.end(place, outcome);
       const isUnfinished = this.#unfinished.has(organisation);
       const goesOn = isUnfinished && this.#places.isWorthATurn(organisation);
@@ -176,7 +173,7 @@ export class Turns {
       if (goesOn || row.call === "health") void checks.checkNext(organisation);
       else checks.checkIfDue();
     });
-    this.#inFlight.set(row.id, done);
+    this.#inFlight.set(row.id, { organisation, clientId: Number(row.client_id), done });
   }
 
   /** While deliveries are in flight: fewer at a time when this process is late with its work, and others as soon as the

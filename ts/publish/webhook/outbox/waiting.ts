@@ -4,6 +4,7 @@ import type { Schema } from "../../../store/schema.ts";
 
 /** Events for the webhook, and for the second one, which gets copies. */
 export type OutboxName = "outbox" | "webhook_copy_outbox";
+export const OUTBOXES: readonly OutboxName[] = ["outbox", "webhook_copy_outbox"];
 
 /** Events counted; larger numbers are reported as this one. */
 const COUNTED_LIMIT = 10_000;

@@ -321,10 +321,10 @@ fn the_next_connection_during_a_pause_begins_with_silence_and_one_configuration(
     let mut stream = Stream::new(Codec::Aac, MONO);
     stream.run(2_000, true);
     stream.run(8_000, false);
-    for is_told in [false, true] {
+    for is_new in [false, true] {
         // Either this connection knew, or a push that was added in mid-stream is told.
-        stream.silence = if is_told { Silence::default() } else { stream.silence.renewed() };
-        if is_told {
+        stream.silence = if is_new { Silence::default() } else { stream.silence.renewed() };
+        if is_new {
             stream.silence.set_audio_stopped();
         }
         stream.wrote.clear();

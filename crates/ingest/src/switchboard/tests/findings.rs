@@ -33,13 +33,13 @@ impl World {
     }
 
     /// Whether a peer has been told something in these words.
-    pub(super) fn was_told(&self, peer: SessionKey, words: &str) -> bool {
+    pub(super) fn was_sent(&self, peer: SessionKey, words: &str) -> bool {
         self.peers[&peer].events.iter().any(|event| event.contains(words))
     }
 
     /// Whether an upstream has been told that its publish has ended, or is no longer connected.
     pub(super) fn has_ended(&self, upstream: SessionKey) -> bool {
-        !self.peers.contains_key(&upstream) || self.was_told(upstream, "PublishEnded")
+        !self.peers.contains_key(&upstream) || self.was_sent(upstream, "PublishEnded")
     }
 
     /// The state of a running publish.

@@ -77,8 +77,8 @@ fn a_session_on_its_way_to_a_worker_that_stops_ends_with_it() {
     let (_, request) = workers.connect("a");
     workers.allow(request);
     workers.home.switchboard.stop();
-    let (_, _, arrival) = workers.away.moved.pop().expect("it moves");
-    assert!(workers.home.switchboard.adopt(*arrival).is_none());
+    let (_, _, moved) = workers.away.moved.pop().expect("it moves");
+    assert!(workers.home.switchboard.adopt(*moved).is_none());
     workers.exchange();
     assert_eq!(workers.reasons().last(), Some(&(2, EndReason::Shutdown)));
 }
@@ -109,7 +109,7 @@ fn a_broadcaster_that_left_leaves_the_stream_to_the_next_one() {
     assert_eq!(workers.reasons().last(), Some(&(2, EndReason::BroadcasterLeft)));
     assert!(workers.home.publishes.find_held(1).is_some());
     workers.home.pass(Duration::from_secs(12));
-    let told: Vec<_> = workers.away.holds_ended.iter().chain(&workers.home.holds_ended).collect();
-    assert_eq!(told, [&HoldEnded { client_id: 1, successor: None }]);
+    let posted: Vec<_> = workers.away.holds_ended.iter().chain(&workers.home.holds_ended).collect();
+    assert_eq!(posted, [&HoldEnded { client_id: 1, successor: None }]);
     assert!(workers.home.switchboard.is_empty());
 }

@@ -43,8 +43,8 @@ fn tags(flv: &[u8]) -> Vec<(u8, u32, [u8; 2])> {
 }
 
 fn is_counted(world: &World) -> (u64, u64, u64) {
-    let told = world.snapshot(1);
-    (told.subscribers, told.bytes_out, told.dropped_frames)
+    let posted = world.snapshot(1);
+    (posted.subscribers, posted.bytes_out, posted.dropped_frames)
 }
 
 /// Sends a frame of 200 kB, every tenth of them a keyframe.

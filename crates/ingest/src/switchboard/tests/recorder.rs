@@ -13,8 +13,9 @@ pub(in crate::switchboard) fn recording_encoders(samples: Arc<Mutex<Vec<i16>>>) 
 struct Recorder(Arc<Mutex<Vec<i16>>>);
 
 impl AacEncoder for Recorder {
-    fn encode(&mut self, pcm: &[i16]) -> &[u8] {
-        self.0.lock().expect("one thread").extend(pcm);
+    fn encode(&mut self, pcm: &[f32]) -> &[u8] {
+        let rounded = pcm.iter().map(|sample| (sample * 32_768.0).round() as i16);
+        self.0.lock().expect("one thread").extend(rounded);
         &[0x55; 171]
     }
 

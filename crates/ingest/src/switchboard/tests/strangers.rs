@@ -79,7 +79,7 @@ fn keyframe(n: u32) -> Frame {
 
 /// The relay of the worker's newest attach message.
 fn attached(world: &World) -> Arc<Relay> {
-    let relays = world.told.iter().filter_map(|(_, message)| match message {
+    let relays = world.posted.iter().filter_map(|(_, message)| match message {
         Message::Attach { relay, .. } => Some(relay.clone()),
         _ => None,
     });

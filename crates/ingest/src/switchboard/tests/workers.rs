@@ -42,10 +42,10 @@ impl Workers {
 
     /// The session that the second worker hands over arrives at the first, with its peer.
     pub(super) fn arrive(&mut self) -> SessionKey {
-        let (home, former, arrival) = self.away.moved.pop().expect("it moves");
+        let (home, former, moved) = self.away.moved.pop().expect("it moves");
         assert_eq!(home, 0);
         let peer = self.away.peers.remove(&former).expect("its peer");
-        let key = self.home.switchboard.adopt(*arrival).expect("it is served");
+        let key = self.home.switchboard.adopt(*moved).expect("it is served");
         self.home.peers.insert(key, peer);
         self.exchange();
         key
@@ -68,9 +68,9 @@ impl Workers {
                 world.switchboard.drain_relays();
                 world.settle();
             }
-            let told = self.away.told.drain(..).collect::<Vec<_>>();
-            let back = self.home.told.drain(..).collect::<Vec<_>>();
-            for (worker, message) in told.into_iter().chain(back) {
+            let posted = self.away.posted.drain(..).collect::<Vec<_>>();
+            let back = self.home.posted.drain(..).collect::<Vec<_>>();
+            for (worker, message) in posted.into_iter().chain(back) {
                 let world = if worker == 0 { &mut self.home } else { &mut self.away };
                 world.switchboard.handle_message(message);
             }

@@ -10,7 +10,7 @@ use headgate_rtmp::{
     ClientConfig, ClientRole, ClientSession, Limits, MediaKind, ServerConfig, ServerSession,
 };
 
-use super::super::arrivals::Arrival;
+use super::super::moved_publish::MovedPublish;
 use super::super::message::Message;
 use super::super::*;
 use super::peer::{Peer, Remote, take};
@@ -50,9 +50,9 @@ pub(super) struct World {
     /// When pushes requested an address.
     pub(super) resolved: Vec<Instant>,
     /// Messages for other workers.
-    pub(super) told: Vec<(usize, Message)>,
+    pub(super) posted: Vec<(usize, Message)>,
     /// Sessions that leave for another worker.
-    pub(super) moved: Vec<(usize, SessionKey, Box<Arrival>)>,
+    pub(super) moved: Vec<(usize, SessionKey, Box<MovedPublish>)>,
     /// Datagrams for WHIP clients.
     pub(super) sent: Vec<(Path, Vec<u8>)>,
     /// Whether upstreams and sources can be connected to, whether they accept, and how many bytes they read at each
@@ -109,7 +109,7 @@ impl World {
             window: Duration::ZERO,
             asked: VecDeque::new(),
             resolved: Vec::new(),
-            told: Vec::new(),
+            posted: Vec::new(),
             moved: Vec::new(),
             sent: Vec::new(),
             upstream: (true, true, usize::MAX),
@@ -286,9 +286,9 @@ impl World {
                     }
                 }
                 Action::Send(path, datagram) => self.sent.push((path, datagram)),
-                Action::Tell(worker, message) => self.told.push((worker, message)),
-                Action::Move { session, home, arrival } => {
-                    self.moved.push((home, session, arrival));
+                Action::Tell(worker, message) => self.posted.push((worker, message)),
+                Action::Move { session, home, moved } => {
+                    self.moved.push((home, session, moved));
                 }
                 Action::Read(_) | Action::ClosePath(_) => {}
             }

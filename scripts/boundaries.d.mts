@@ -1,1 +1,0 @@
-export function violations(root: string): readonly string[];

@@ -1,2 +1,0 @@
-export function packClient(folder: string): string;
-export function pack(packageFolders: readonly string[], into: string): string[];

@@ -1,1 +1,0 @@
-export function repetitions(root: string): readonly string[];

@@ -1,0 +1,15 @@
+/** The page that shows a path of the repository, and its title. */
+export interface Shown {
+  readonly href: string;
+  readonly title: string;
+}
+
+export function renderMarkdown(
+  text: string,
+  options: {
+    readonly path: string;
+    readonly shownAt: (path: string) => Shown | null;
+    readonly diagrams?: Readonly<Record<string, string>>;
+  },
+): { readonly html: string; readonly sections: readonly { readonly id: string; readonly title: string }[] };
+export function slugs(): (title: string) => string;

@@ -1,2 +1,0 @@
-export function bundleWebcaster(folder: string): Promise<void>;
-export function packWebcaster(folder: string): Promise<string>;

@@ -1,0 +1,40 @@
+// What docs/architecture.md says of the code can be counted, and so can what hides where a dependency goes.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+
+/** Files from an offer to its 201. */
+const WAY_LIMIT = 35;
+/** Spreads of all dependencies outside the place where the application is put together. */
+const SPREADS_LIMIT = 3;
+
+const inTypeScript = (pattern: RegExp) =>
+  readdirSync("ts", { recursive: true, encoding: "utf8" })
+    .filter((name) => /(?<!\.d)\.tsx?$/.test(name))
+    .map((name) => `ts/${name}`)
+    .flatMap((name) =>
+      readFileSync(name, "utf8")
+        .split("\n")
+        .map((line) => ({ name, line })),
+    )
+    .filter(({ line }) => pattern.test(line))
+    .map(({ name, line }) => `${name}: ${line.trim()}`);
+
+test("the way from an offer to its 201 has the files that the document lists", () => {
+  const [, count, list = ""] =
+    /reads these (\d+) files in this order.*?\n\n(.*?)\n\n/s.exec(readFileSync("docs/architecture.md", "utf8")) ?? [];
+  const files = [...list.matchAll(/`(\S+?)\.(ts|rs)`/g)].flatMap(([, path = "", kind = ""]) => {
+    const [, before = path, names, after = ""] = /^(.*)\{(.*)\}(.*)$/.exec(path) ?? [];
+    const folder = kind === "ts" ? "ts/" : path.startsWith("crates/") ? "" : "crates/ingest/src/";
+    return (names?.split(",") ?? [""]).map((name) => `${folder}${before}${name}${after}.${kind}`);
+  });
+  expect(files.filter((file) => !existsSync(file))).toEqual([]);
+  expect(new Set(files).size).toBe(Number(count));
+  expect(files.length).toBeLessThanOrEqual(WAY_LIMIT);
+});
+
+test("dependencies are named where they are given, and types are not overridden", () => {
+  const spreads = inTypeScript(/\.\.\.deps\b/).filter((line) => !line.startsWith("ts/app.ts:"));
+  expect(spreads.length, spreads.join("\n")).toBeLessThanOrEqual(SPREADS_LIMIT);
+  expect(inTypeScript(/\.\.\.\{/)).toEqual([]);
+  expect(inTypeScript(/\bas unknown as\b/)).toEqual([]);
+});

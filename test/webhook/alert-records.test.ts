@@ -1,0 +1,53 @@
+// Alerts that the store does not take: kept, written later, and said once.
+import { sql } from "kysely";
+import { pino } from "pino";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createAlertRecords } from "../../ts/publish/alerts/alert-records.ts";
+import { openStage, type Stage, until } from "../support/publishing.ts";
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await openStage({ webhook: null, ca: null });
+});
+afterEach(() => stage.close());
+
+test("alerts that cannot be written are logged once, and written as soon as the store takes them", async () => {
+  const { db, clock, service } = stage;
+  const customer = await service.customers.of("org1");
+  const copies = { url: "https://b.example/", events: "alerts", keys: [] } as const;
+  const lines: string[] = [];
+  let tries = 0;
+  const records = createAlertRecords({
+    db,
+    member: { epoch: 1 },
+    customers: {
+      async of() {
+        tries += 1;
+        return { ...customer, copies };
+      },
+    },
+    outboxes: { outbox: { added() {} }, webhook_copy_outbox: { added() {} } },
+    clock: { now: () => clock.ms },
+    log: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }),
+  });
+  await sql`
+    create trigger full before insert on webhook_copy_outbox begin select raise(abort, 'the disk is full'); end
+  `.execute(db);
+  const events = ["webhook_failing", "webhook_back", "webhook_failing"];
+  for (const [at, event] of events.entries()) {
+    const text = { event, since: clock.ms, upstream: null, detail: `${at}` };
+    records.add({ organisationId: "org1", subject: null, webhook: null, trace: null, text });
+    await until(() => tries > at);
+    await records.stop(5_000); // waits for the attempt
+  }
+  expect(tries).toBeGreaterThanOrEqual(3);
+  expect(lines.map((line) => (JSON.parse(line) as { readonly msg: string }).msg)).toEqual([
+    "alerts could not be written yet",
+  ]);
+  await sql`drop trigger full`.execute(db);
+  await records.stop(5_000);
+  const rows = await db.selectFrom("webhook_copy_outbox").select("body").orderBy("id").execute();
+  const sent = rows.map(({ body }) => new URLSearchParams(body).get("event"));
+  expect(sent.toSorted()).toEqual(events.toSorted());
+  expect(lines).toHaveLength(1);
+});

@@ -1,0 +1,259 @@
+// When the outbox polls the store: an event recorded during a poll is seen by the next one, not a minute
+// later.
+import { sql } from "kysely";
+import { pino } from "pino";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { WebhookAnswer } from "../../ts/publish/webhook/answer.ts";
+import { PROBE_EVERY_MS } from "../../ts/publish/webhook/customer-gate.ts";
+import { createOutbox, type Outbox, type OutboxDeps } from "../../ts/publish/webhook/outbox/outbox.ts";
+import { openStage, type Stage, until } from "../support/publishing.ts";
+
+const ANSWER: WebhookAnswer = { outcome: "answered", status: 200, reason: null, retryAfter: null };
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await openStage({ webhook: null, ca: null });
+});
+afterEach(() => stage.close());
+
+test("an event that is recorded during a poll is delivered by the next one, immediately", async () => {
+  const { db, clock } = stage;
+  const delivered: number[] = [];
+  const event = {
+    ...{ id: "msg_1", organisation_id: "org1", client_id: 7, url: "https://a.example/", body: "call=publish_done" },
+    ...{ next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 },
+  };
+  let looks = 0;
+  const outbox = outboxOf({
+    webhook: {
+      // Called during a poll, after it has read which organisations have events. The embedded store processes
+      // statements in order: the event is stored before the poll ends.
+      load() {
+        looks += 1;
+        if (looks === 1) {
+          const recorded = db.insertInto("outbox").values(event).execute();
+          void recorded.then(() => outbox.wake());
+        }
+        return { inFlight: 0, waiting: 0, open: [], slow: [] };
+      },
+      async post(call) {
+        delivered.push(call.event.clientId);
+        return ANSWER;
+      },
+    },
+  });
+  outbox.wake();
+  await until(() => delivered.length > 0);
+  expect(delivered).toEqual([7]);
+  // Nothing is left that this would wait for.
+  await outbox.stop(600_000);
+});
+
+test("an event that becomes due while another organisation's is delivered is delivered immediately afterwards", async () => {
+  const { db, clock } = stage;
+  const began = clock.ms;
+  for (const id of ["B", "C"]) {
+    const organisation = { id, hash: id, name: id, plan: "paid", enabled: 1, webhook: null } as const;
+    await db
+      .insertInto("organisation")
+      .values({ ...organisation, created_at: began, updated_at: began })
+      .execute();
+  }
+  const event = { url: "https://a.example/", body: "call=publish_done", created_at: began, epoch: 1 };
+  await db
+    .insertInto("outbox")
+    .values([
+      { ...event, id: "msg_1", organisation_id: "C", client_id: 1, next_attempt_at: began },
+      // Due while C's is delivered, which takes a minute on the given clock.
+      { ...event, id: "msg_2", organisation_id: "B", client_id: 2, next_attempt_at: began + 30_000 },
+    ])
+    .execute();
+  const posted: { readonly organisation: string; readonly at: number }[] = [];
+  const outbox = outboxOf({
+    webhook: {
+      load: () => ({ inFlight: 0, waiting: 0, open: [], slow: [] }),
+      async post(call) {
+        posted.push({ organisation: call.organisationId, at: performance.now() });
+        if (call.organisationId === "B") return ANSWER;
+        clock.ms += 60_000;
+        // Not tried again in this test: that would check all organisations.
+        return { outcome: "answered", status: 503, reason: null, retryAfter: "3600" };
+      },
+    },
+  });
+  outbox.wake();
+  await until(() => posted.length === 2);
+  const [first, second] = posted;
+  expect([first?.organisation, second?.organisation]).toEqual(["C", "B"]);
+  expect((second?.at ?? 0) - (first?.at ?? 0)).toBeLessThan(5_000);
+  await outbox.stop(5_000);
+});
+
+test("an organisation's only event costs one claim, and one that finds nothing more", async () => {
+  const { db, clock } = stage;
+  const event = { id: "msg_1", organisation_id: "org1", client_id: 1, url: "https://a.example/", epoch: 1 };
+  await db
+    .insertInto("outbox")
+    .values({ ...event, body: "call=publish_done", next_attempt_at: clock.ms, created_at: clock.ms })
+    .execute();
+  const { outbox, claims } = countedOutbox();
+  outbox.release(1, "org1", true);
+  const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
+  await until(async () => (await isDelivered()) !== null);
+  await lookedFor(outbox);
+  expect(claims()).toBe(2);
+  await outbox.stop(5_000);
+});
+
+test("an end without an event claims nothing, and what was held back meanwhile is delivered", async () => {
+  const { db, clock } = stage;
+  const { outbox, claims } = countedOutbox();
+  for (let publish = 1; publish <= 5; publish += 1) {
+    outbox.hold(publish);
+    outbox.release(publish, "org1", false);
+  }
+  await lookedFor(outbox);
+  expect(claims()).toBe(0);
+  // Held twice: by the last update, and by its end.
+  outbox.hold(6);
+  outbox.hold(6);
+  const event = { id: "msg_6", organisation_id: "org1", client_id: 6, url: "https://a.example/", epoch: 1 };
+  const times = { next_attempt_at: clock.ms, created_at: clock.ms };
+  await db
+    .insertInto("outbox")
+    .values({ ...event, ...times, body: "call=health", call: "health" })
+    .execute();
+  outbox.added("org1");
+  await until(() => claims() === 1);
+  outbox.release(6, "org1", false);
+  await lookedFor(outbox);
+  expect(claims()).toBe(1);
+  outbox.release(6, "org1", false);
+  const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
+  await until(async () => (await isDelivered()) !== null);
+  await outbox.stop(5_000);
+});
+
+test("a customer that only times out is tried once in five seconds, whatever the number of polls and the clock", async () => {
+  const { db, clock } = stage;
+  const url = "https://a.example/";
+  const tried: number[] = [];
+  const add = async (clientId: number) => {
+    const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
+    const event = {
+      id: `msg_${clientId}`,
+      organisation_id: "org1",
+      client_id: clientId,
+      url,
+      body: "call=publish_done",
+    };
+    await db
+      .insertInto("outbox")
+      .values({ ...event, ...times })
+      .execute();
+  };
+  for (const clientId of [1, 2, 3, 4]) await add(clientId);
+  const outbox = outboxOf({
+    webhook: {
+      load: () => ({ inFlight: 0, waiting: 0, open: ["org1"], slow: [{ organisationId: "org1", url }] }),
+      async post(call) {
+        tried.push(call.event.clientId);
+        return { outcome: "unreachable", cause: "deadline", detail: "no answer" };
+      },
+    },
+  });
+  const settled = async (count: number) =>
+    (await db.selectFrom("outbox").select("id").where("attempts", ">", 0).execute()).length === count;
+  outbox.wake();
+  await until(() => settled(1));
+  clock.ms += PROBE_EVERY_MS - 1;
+  await lookedFor(outbox);
+  expect(tried).toEqual([1]);
+  clock.ms += 1;
+  outbox.wake();
+  await until(() => tried.length === 2);
+  clock.ms -= 3_600_000;
+  outbox.wake();
+  await until(() => tried.length === 3);
+  await outbox.stop(5_000);
+  expect(tried).toEqual([1, 2, 3]);
+});
+
+test("a store that can be read but not written is tried once in five seconds, and nothing is posted meanwhile", async () => {
+  const { db, clock } = stage;
+  const ids = Array.from({ length: 40 }, (_, at) => at + 1);
+  const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
+  const event = { organisation_id: "org1", url: "https://a.example/", body: "call=publish_done", ...times };
+  await db
+    .insertInto("outbox")
+    .values(ids.map((id) => ({ id: `msg_${id}`, client_id: id, ...event })))
+    .execute();
+  await sql`
+    create trigger full before update on outbox begin select raise(abort, 'the disk is full'); end
+  `.execute(db);
+  const [posted, lines]: [Set<number>, string[]] = [new Set(), []];
+  let looks = 0;
+  const outbox = outboxOf({
+    log: pino({ level: "error" }, { write: (line: string) => void lines.push(line) }),
+    webhook: {
+      load() {
+        looks += 1;
+        return { inFlight: 0, waiting: 0, open: [], slow: [] };
+      },
+      async post(call) {
+        posted.add(call.event.clientId);
+        return ANSWER;
+      },
+    },
+  });
+  outbox.wake();
+  await until(() => lines.length > 0);
+  await lookedFor(outbox);
+  await lookedFor(outbox);
+  expect([posted.size, lines.length]).toEqual([0, 1]);
+  expect(looks).toBeLessThanOrEqual(2);
+  await sql`drop trigger full`.execute(db);
+  await until(() => posted.size === ids.length);
+  await outbox.stop(5_000);
+});
+
+/** The outbox of the stage, whose customer answers, and how often it has claimed events of an organisation. */
+function countedOutbox(): { readonly outbox: Outbox; claims(): number } {
+  let claims = 0;
+  const db = stage.db.withPlugin({
+    transformQuery({ node }) {
+      if (node.kind === "UpdateQueryNode" && node.returning?.selections[0]?.selection.kind === "SelectAllNode")
+        claims += 1;
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  });
+  const webhook = { load: () => ({ inFlight: 0, waiting: 0, open: [], slow: [] }), post: async () => ANSWER };
+  return { outbox: outboxOf({ db, webhook }), claims: () => claims };
+}
+
+/** The outbox of the stage. */
+function outboxOf(deps: Pick<OutboxDeps, "webhook"> & Partial<OutboxDeps>): Outbox {
+  const { db, clock, service } = stage;
+  const times = { clock: { now: () => clock.ms }, deadlineMs: 1_000 };
+  return createOutbox({
+    ...{
+      db,
+      table: "outbox",
+      member: { epoch: 1 },
+      customers: service.customers,
+      log: pino({ level: "silent" }),
+      ...times,
+    },
+    ...deps,
+  });
+}
+
+/** Several polls one after the other, with everything they start: the embedded store processes statements in
+ *  order. */
+async function lookedFor(outbox: Outbox): Promise<void> {
+  for (let at = 0; at < 10; at += 1) {
+    outbox.wake();
+    await outbox.depth();
+  }
+}

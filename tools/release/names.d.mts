@@ -1,1 +1,0 @@
-export function faultsOfNames(folder: string): Promise<readonly string[]>;

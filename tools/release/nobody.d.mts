@@ -1,2 +1,0 @@
-export const NOBODY: number;
-export function asNobody(command: readonly [string, ...string[]], dataDir: string): [string, ...string[]];
