@@ -50,7 +50,7 @@ impl Str0m {
         let publish = publish_of(
             client_id,
             name,
-            parse_offer(&offer.to_sdp_string()).expect("an acceptable offer"),
+            parse_offer(&offer.to_sdp_string()).1.expect("an acceptable offer"),
         );
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         let answer = SdpAnswer::from_sdp_string(&answer).expect("an SDP answer");

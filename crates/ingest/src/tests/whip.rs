@@ -39,7 +39,7 @@ impl Broadcaster {
         let publish = publish_of(
             client_id,
             name,
-            parse_offer(&publisher.offer()).expect("an acceptable offer"),
+            parse_offer(&publisher.offer()).1.expect("an acceptable offer"),
         );
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         publisher.handle_answer(Instant::now(), &answer).expect("an acceptable answer");
@@ -230,7 +230,7 @@ fn a_client_that_never_comes_ends_without_media() {
     let mut core = Core::start(1);
     let publisher = Publisher::new(Settings::default()).expect("a publisher");
     let publish =
-        publish_of(1, "cam", parse_offer(&publisher.offer()).expect("an acceptable offer"));
+        publish_of(1, "cam", parse_offer(&publisher.offer()).1.expect("an acceptable offer"));
     core.ingest.open_whip(publish).expect("an acceptable offer");
     let ended = core.ended(1);
     assert_eq!(

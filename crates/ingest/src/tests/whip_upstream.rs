@@ -50,7 +50,7 @@ fn connect_info_joins_the_connect_command_to_its_own_upstream_and_to_no_other() 
     let publisher = Publisher::new(Settings::default()).expect("a publisher");
     let [own, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     let port = |of: &TcpListener| of.local_addr().expect("bound").port();
-    let offer = parse_offer(&publisher.offer()).expect("an acceptable offer");
+    let offer = parse_offer(&publisher.offer()).1.expect("an acceptable offer");
     let publish = WhipPublish {
         upstreams: vec![
             upstream(port(&own), UpstreamSource::Own),
