@@ -10,7 +10,7 @@ use headgate_peer::{Publisher, Settings};
 use headgate_rtmp::MediaKind;
 
 use super::peer::Peer;
-use super::whip::{Broadcaster, publish_of, wait_until, watch};
+use super::whip::{Broadcaster, listen, publish_of, wait_until};
 use super::{Core, PATIENCE};
 use crate::{
     AddedUpstream, EndReason, Hold, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer,
