@@ -3,7 +3,6 @@
 mod accepting;
 mod armed;
 mod capturing;
-mod near;
 mod whip;
 
 use std::io;
@@ -19,6 +18,7 @@ use self::armed::Captures;
 use crate::publish::end_reason::EndReason;
 use crate::publish::hold::Hold;
 use crate::publish::mailbox::{Denial, Event, Mailbox};
+use crate::publish::near::Near;
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::players::PlayerStatus;
 use crate::publish::preview_pipe::{PreviewReader, preview_pipe};
@@ -161,13 +161,8 @@ impl Ingest {
         self.prepare_tls(&upstreams);
         let (worker, now, publishes) =
             (self.shared.worker_of(request), Instant::now(), &self.shared.publishes);
-        let window = hold.window;
-        let near = self.find_near(client_id, &hold);
-        let (continues, beside) = (near.continues(), near.beside());
-        let guard = match near.record() {
-            Some(near) => publishes.open_successor(near, client_id, None, now),
-            None => publishes.open(client_id, worker, None, now),
-        };
+        let near = Near::find(publishes, client_id, &hold);
+        let guard = near.open(publishes, client_id, worker, None, now);
         let record = guard.record();
         record.set_silence_limit(hold.silence);
         self.begin_armed(record);
@@ -175,7 +170,7 @@ impl Ingest {
             // First of all: what the gateway tells that worker from now on may come before the publish does.
             self.shared.tell(record.worker, Message::Expect(record.stream));
         }
-        let opening = Opening { window, continues, beside, ..Opening::new(guard, upstreams) };
+        let opening = Opening { window: hold.window, near, ..Opening::new(guard, upstreams) };
         self.shared.tell(worker, Message::Allow { request, opening });
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod irregularities;
 mod lock;
 mod loss_window;
 pub(crate) mod mailbox;
+pub(crate) mod near;
 pub(crate) mod play_guard;
 pub(crate) mod players;
 pub(crate) mod preview_pipe;

@@ -15,7 +15,6 @@ use headgate_whip::sdp::{Offer, OwnOffer, offers_role, read_offer};
 
 use crate::publish::record::{PublishRecord, StreamId};
 use crate::session::effect::Effect;
-use crate::session::publish_session::PublishSession;
 use crate::session::rtmp_server::RtmpServer;
 use crate::session::whip_publisher::WhipPublisher;
 pub use comparison::Comparison;
@@ -161,8 +160,7 @@ impl Replay {
 
     fn open_whip(&mut self, offer: &Offer, now: Instant) -> Result<(), ReplayError> {
         let session = WhipSession::replay(offer, now).map_err(|_| ReplayError::Randomness)?;
-        let publish = PublishSession::new(self.record.clone(), now);
-        let publisher = WhipPublisher::new(Box::new(session), false, publish, now);
+        let publisher = WhipPublisher::new(session, false, self.record.clone(), now);
         self.session = Some(Session::Whip(Box::new(publisher)));
         Ok(())
     }

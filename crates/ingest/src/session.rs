@@ -6,7 +6,6 @@ mod captured;
 pub(crate) mod effect;
 pub(crate) mod flv_preview;
 mod frame_rates;
-mod frame_writer;
 mod keep_alive;
 pub(crate) mod publish_session;
 mod receive_mark;

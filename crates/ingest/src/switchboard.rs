@@ -235,7 +235,7 @@ impl Switchboard {
         std::mem::take(&mut self.sessions.actions)
     }
 
-    /// Other workers whose relays have new frames or have ended.
+    /// Other workers for which a relay has something new.
     pub(crate) fn poll_wakes(&mut self) -> Vec<usize> {
         let mut workers = std::mem::take(&mut self.sessions.woken.workers);
         workers.sort_unstable();

@@ -319,6 +319,16 @@ impl WhipSession {
         self.drain_dtls();
     }
 
+    /// Takes an SRTP or SRTCP packet; announces whose it is.
+    fn handle_media(&mut self, now: Instant, datagram: &mut [u8]) -> Option<usize> {
+        let opened = self.media.handle_datagram(now, datagram)?;
+        self.last_packet = Some(now);
+        if let Some(source) = self.media.poll_source() {
+            self.events.push_back(WhipEvent::Source(source));
+        }
+        Some(opened)
+    }
+
     fn handle_dtls(&mut self, now: Instant, source: Path, datagram: &[u8]) {
         // Before the handshake is complete the gate does the counting.
         if self.media.is_started() && !self.records.admit(now) {

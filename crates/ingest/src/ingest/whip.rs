@@ -16,13 +16,14 @@ use headgate_whip::{Credentials, Diagnostics, WhipSession};
 
 use super::Ingest;
 use crate::publish::hold::Hold;
+use crate::publish::near::Near;
 use crate::publish::record::PublishRecord;
 use crate::publish::upstreams::Upstream;
 use crate::publish::whip_record::{
     AnswerError, IceRestart, Unanswered, WhipPatchError, WhipPatched, WhipRecord,
 };
-use crate::session::whip_publisher::WhipOrder;
-use crate::switchboard::message::{Message, Opening, WhipOpening};
+use crate::session::whip_publisher::{WhipOrder, WhipPublisher};
+use crate::switchboard::message::{Message, Opening};
 use crate::transcoding::AUDIO_BITRATE;
 
 /// A parsed and validated offer, or one of our own, for [`Ingest::open_whip`].
@@ -109,8 +110,8 @@ impl Ingest {
     /// # Errors
     /// No random numbers for the credentials.
     pub fn open_whip(&self, publish: WhipPublish) -> Result<String, WhipError> {
-        let near = self.find_near(publish.client_id, &publish.hold);
-        let (continues, beside) = (near.continues(), near.beside());
+        let publishes = &self.shared.publishes;
+        let near = Near::find(publishes, publish.client_id, &publish.hold);
         // Two publishes of one name live on the same worker.
         let worker = near.record().map_or_else(|| self.next_worker(), |near| near.worker);
         let now = Instant::now();
@@ -134,11 +135,7 @@ impl Ingest {
             }
         };
         // From here on the guard reports the end, whatever happens.
-        let publishes = &self.shared.publishes;
-        let guard = match near.record() {
-            Some(near) => publishes.open_successor(near, client_id, Some(record), now),
-            None => publishes.open(client_id, worker, Some(record), now),
-        };
+        let guard = near.open(publishes, client_id, worker, Some(record), now);
         let credentials = credentials?;
         let settings = AnswerSettings {
             ufrag: &credentials.ufrag,
@@ -171,21 +168,11 @@ impl Ingest {
             publish.audio_bitrate.map_or(AUDIO_BITRATE, AacBitrate::Total),
             publish.connect_info.into(),
         );
-        let opening = WhipOpening {
-            session: Box::new(session),
-            awaits_answer: matches!(offered, Offered::ByUs(_)),
-            name,
-            opening: Opening {
-                guard,
-                upstreams,
-                audio_bitrate,
-                connect_info,
-                window: publish.hold.window,
-                continues,
-                beside,
-            },
-        };
-        self.shared.tell(worker, Message::OpenWhip(Box::new(opening)));
+        let awaits_answer = matches!(offered, Offered::ByUs(_));
+        let whip = WhipPublisher::new(session, awaits_answer, guard.record().clone(), now);
+        let window = publish.hold.window;
+        let opening = Opening { guard, upstreams, audio_bitrate, connect_info, window, near };
+        self.shared.tell(worker, Message::OpenWhip { whip: Box::new(whip), name, opening });
         Ok(description)
     }
 

@@ -7,7 +7,7 @@ use headgate_media::flv::WireTime;
 use headgate_media::{
     Codec, Frame, FrameKind, IrregularityCounts, TimePolicy, Timestamp, Track, flv, opus,
 };
-use headgate_rtmp::{MediaKind, MediaMessage};
+use headgate_rtmp::{ClientSession, MediaKind, MediaMessage};
 
 use super::effect::AudioForm;
 use crate::publish::capture::CLOCK_BYTES;
@@ -143,6 +143,12 @@ pub(crate) fn place(policy: &mut TimePolicy, frame: Frame, now: Instant) -> Fram
             Frame { timestamp: policy.place(track, frame.timestamp, now), ..frame }
         }
     }
+}
+
+/// Sends a frame to an upstream.
+pub(super) fn write_to_upstream(session: &mut ClientSession, frame: &Frame) {
+    let header = flv::tag_header(frame);
+    session.send_media(media_kind(frame), wire_timestamp(frame), header.as_slice(), &frame.data);
 }
 
 fn script(data: Bytes) -> Frame {

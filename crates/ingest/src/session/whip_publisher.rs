@@ -2,6 +2,7 @@
 //! publish.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use super::publish_session::PublishSession;
 use super::rtmp_frames::place;
 use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
+use crate::publish::record::PublishRecord;
 
 /// How often the diagnostics in the publish's record are updated.
 const DIAGNOSTICS_PAUSE: Duration = Duration::from_secs(1);
@@ -74,18 +76,18 @@ pub(crate) struct WhipPublisher {
 impl WhipPublisher {
     /// A session for an answered offer, or for one of ours that awaits its answer; allowed at `now`.
     pub(crate) fn new(
-        session: Box<WhipSession>,
+        session: WhipSession,
         awaits_answer: bool,
-        publish: PublishSession,
+        record: Arc<PublishRecord>,
         now: Instant,
     ) -> Self {
         // Before the answer there is nothing to capture.
-        let tap = if awaits_answer { Tap::default() } else { publish.record().take_capture() };
+        let tap = if awaits_answer { Tap::default() } else { record.take_capture() };
         Self {
-            session,
+            session: Box::new(session),
             awaits_answer,
             limit_kbps: None,
-            publish,
+            publish: PublishSession::new(record, now),
             policy: TimePolicy::default(),
             tap,
             diagnostics_at: now,

@@ -20,10 +20,8 @@ use headgate_media::{Codec, Frame, FrameKind, Track};
 use headgate_transcode::first_configuration;
 use slotmap::SlotMap;
 
-use super::action::Action;
 use super::join_point::JoinPoint;
 use super::keys::{SessionKey, StreamKey, SubscriberKey};
-use super::message::Message;
 use super::relay::Relay;
 use super::sessions::{Sessions, Woken};
 use super::timeline::{Placed, Timeline};
@@ -58,7 +56,7 @@ pub(super) struct Broadcast {
     relays: Vec<(usize, Arc<Relay>)>,
     /// Transcodes Opus to AAC while a subscriber needs it.
     transcoder: Option<Arc<TranscoderRing>>,
-    /// The id that other workers may still use for it: that of the publish that this one continues.
+    /// The id that messages on their way may still use for it: that of the publish that this one continues.
     former: Option<StreamId>,
 }
 
@@ -309,9 +307,9 @@ impl Broadcast {
 
     /// A subscriber joins: requests a keyframe of the publisher on air.
     pub(super) fn want_keyframe(&self, sessions: &mut Sessions) {
-        if let Stage::Elsewhere { home, .. } = self.stage {
-            let message = Message::WantKeyframe(self.record.stream);
-            sessions.actions.push(Action::Tell(home, message));
+        if let Stage::Elsewhere { relay, home, .. } = &self.stage {
+            relay.want_keyframe();
+            sessions.woken.workers.push(*home);
         }
         if let Some(publisher) = self.stage.running() {
             want_keyframe(publisher, sessions);

@@ -153,14 +153,15 @@ fn a_relay_continues_where_the_burst_ends() {
     let mut live = Live::new(true);
     live.publish(&[(Configuration, 0), (Keyframe, 0)]);
     let relay = Arc::new(Relay::default());
-    let burst = live.broadcast.attach(1, relay.clone());
+    live.broadcast.attach(1, relay.clone());
     live.publish(&[(Inter, 40)]);
-    assert_eq!(burst.len(), 2);
+    assert_eq!(relay.take_news().burst.map(|burst| burst.len()), Some(2));
     assert_eq!(relay.pop().map(|frame| frame.kind), Some(Inter));
     live.broadcast.end(&mut live.sessions.woken);
     assert!(relay.is_ended());
     assert!(!live.broadcast.is_unread());
-    live.broadcast.detach(&relay);
+    relay.leave();
+    assert!(live.broadcast.hear_readers(&mut live.sessions));
     assert!(live.broadcast.is_unread());
 }
 

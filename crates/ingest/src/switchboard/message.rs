@@ -5,22 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use headgate_media::Frame;
 use headgate_transcode::AacBitrate;
-use headgate_whip::WhipSession;
 
 use super::relay::Relay;
 use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::Denial;
+use crate::publish::near::Near;
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::preview_pipe::{PreviewEnd, PreviewWriter};
 use crate::publish::pull_record::PullSource;
-use crate::publish::record::{PublishRecord, StreamId};
+use crate::publish::record::StreamId;
 use crate::publish::registry::PublishGuard;
 use crate::publish::upstream_cause::PushOrder;
 use crate::publish::upstreams::{Upstream, UpstreamRecord};
-use crate::session::whip_publisher::WhipOrder;
+use crate::session::whip_publisher::{WhipOrder, WhipPublisher};
 use crate::transcoding::AUDIO_BITRATE;
 
 /// Everything needed to open an allowed publish on the worker of its stream.
@@ -33,28 +32,17 @@ pub(crate) struct Opening {
     pub(crate) connect_info: Bytes,
     /// How long its stream is held if its publisher is lost.
     pub(crate) window: Duration,
-    /// The held stream that it continues.
-    pub(crate) continues: Option<StreamId>,
-    /// The stream of the other publish of its name: while that is on air, this one stands by.
-    pub(crate) beside: Option<StreamId>,
+    /// The publishes of its name that it continues or is opened beside.
+    pub(crate) near: Near,
 }
 
 impl Opening {
     /// A publish that relates to no other and is not held.
     pub(crate) fn new(guard: PublishGuard, upstreams: Vec<Upstream>) -> Self {
         let (audio_bitrate, connect_info) = (AUDIO_BITRATE, Bytes::new());
-        let (window, continues, beside) = (Duration::ZERO, None, None);
-        Self { guard, upstreams, audio_bitrate, connect_info, window, continues, beside }
+        let (window, near) = (Duration::ZERO, Near::default());
+        Self { guard, upstreams, audio_bitrate, connect_info, window, near }
     }
-}
-
-/// A WHIP publish that was allowed and whose offer was answered.
-pub(crate) struct WhipOpening {
-    pub(crate) session: Box<WhipSession>,
-    /// The offer was ours: the session is replaced once the client has answered.
-    pub(crate) awaits_answer: bool,
-    pub(crate) name: Vec<u8>,
-    pub(crate) opening: Opening,
 }
 
 /// One message, handled in order of arrival.
@@ -67,8 +55,6 @@ pub(crate) enum Message {
     Expect(StreamId),
     /// It will not come.
     Forgo(StreamId),
-    /// A stream that is read here has been taken over by another publish.
-    Succeeded { stream: StreamId, record: Arc<PublishRecord> },
     /// Put this publish on air.
     SwitchTo(StreamId),
     /// Stop holding a stream: no successor will come.
@@ -88,7 +74,7 @@ pub(crate) enum Message {
     /// Its other answer: no connection to the push's host is allowed.
     Forbid { push: u64 },
     /// A WHIP publish was allowed and its offer answered.
-    OpenWhip(Box<WhipOpening>),
+    OpenWhip { whip: Box<WhipPublisher>, name: Vec<u8>, opening: Opening },
     /// An order for a running WHIP publish.
     Order { stream: StreamId, order: WhipOrder },
     /// The gateway ends a running publish.
@@ -103,12 +89,6 @@ pub(crate) enum Message {
     TestUpstream { test: u64, upstream: Upstream },
     /// Worker `reader` has its first players of a stream that lives here.
     Attach { stream: StreamId, reader: usize, relay: Arc<Relay> },
-    /// The answer: the frames before those in the relay. `None` if the stream is gone.
-    Seed { stream: StreamId, relay: Arc<Relay>, burst: Option<Vec<Frame>> },
-    /// The reading worker has no players of it any more.
-    Detach { stream: StreamId, relay: Arc<Relay> },
-    /// A subscriber on another worker joins a stream that lives here.
-    WantKeyframe(StreamId),
     /// A stream's transcoder has new output or a new failure.
     Transcoded(StreamId),
     /// Open a preview of a stream that lives here.
@@ -123,7 +103,6 @@ impl Message {
         match self {
             Self::SwitchTo(stream)
             | Self::Release(stream)
-            | Self::WantKeyframe(stream)
             | Self::Order { stream, .. }
             | Self::End { stream, .. }
             | Self::AddUpstream { stream, .. }
@@ -141,12 +120,9 @@ impl Message {
             | Self::Dial { .. }
             | Self::Forbid { .. }
             | Self::TestUpstream { .. }
-            | Self::OpenWhip(_)
+            | Self::OpenWhip { .. }
             | Self::Expect(_)
             | Self::Forgo(_)
-            | Self::Succeeded { .. }
-            | Self::Seed { .. }
-            | Self::Detach { .. }
             | Self::Transcoded(_) => None,
         }
     }
@@ -154,8 +130,9 @@ impl Message {
     /// The worker has ended: a publish that this message would have opened ends with [`EndReason::Shutdown`].
     pub(crate) fn refuse(self) {
         match self {
-            Self::Allow { mut opening, .. } => opening.guard.set_reason(EndReason::Shutdown),
-            Self::OpenWhip(mut whip) => whip.opening.guard.set_reason(EndReason::Shutdown),
+            Self::Allow { mut opening, .. } | Self::OpenWhip { mut opening, .. } => {
+                opening.guard.set_reason(EndReason::Shutdown);
+            }
             Self::OpenPreview { mut writer, .. } => writer.set_end(PreviewEnd::PublishEnded),
             Self::AllowPlay { .. }
             | Self::Pull { .. }
@@ -170,15 +147,11 @@ impl Message {
             | Self::End { .. }
             | Self::Expect(_)
             | Self::Forgo(_)
-            | Self::Succeeded { .. }
             | Self::SwitchTo(_)
             | Self::Release(_)
             | Self::AddUpstream { .. }
             | Self::RemoveUpstream { .. }
             | Self::Attach { .. }
-            | Self::Seed { .. }
-            | Self::Detach { .. }
-            | Self::WantKeyframe(_)
             | Self::Capture { .. }
             | Self::Transcoded(_) => {}
         }

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::action::Action;
 use super::broadcast::Broadcast;
 use super::message::Message;
 use super::relay::Relay;
@@ -15,7 +14,7 @@ use super::{SessionKey, Switchboard};
 use crate::publish::capture::Tap;
 use crate::publish::mailbox::Denial;
 use crate::publish::pull_record::PullSource;
-use crate::publish::record::{PublishRecord, StreamId};
+use crate::publish::record::StreamId;
 use crate::publish::upstreams::{Upstream, UpstreamRecord};
 use crate::session::Session;
 use crate::session::effect::Effect;
@@ -34,7 +33,6 @@ impl Switchboard {
                     self.handle_message(message);
                 }
             }
-            Message::Succeeded { stream, record } => self.handle_succeeded(stream, &record),
             Message::SwitchTo(stream) => {
                 self.with_stream(stream, |live, sessions| live.switch_to(stream, sessions));
             }
@@ -62,7 +60,7 @@ impl Switchboard {
                     push.handle_forbidden(now, effects);
                 }
             }),
-            Message::OpenWhip(opening) => self.open_whip(*opening),
+            Message::OpenWhip { whip, name, opening } => self.open_whip(whip, name, opening),
             Message::Order { stream, order } => self.handle_order(stream, order),
             Message::End { stream, reason, description } => {
                 self.end_publish(stream, reason, &description);
@@ -89,13 +87,6 @@ impl Switchboard {
             }
             Message::TestUpstream { test, upstream } => self.test_upstream(test, upstream),
             Message::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
-            Message::Seed { stream, relay, burst } => self.with_stream(stream, |live, sessions| {
-                live.seed(&relay, burst, &mut sessions.woken);
-            }),
-            Message::Detach { stream, relay } => self.detach(stream, &relay),
-            Message::WantKeyframe(stream) => {
-                self.with_stream(stream, |live, sessions| live.want_keyframe(sessions));
-            }
             Message::Transcoded(stream) => {
                 self.with_stream(stream, |live, sessions| live.publish_transcoded(sessions));
             }
@@ -239,50 +230,31 @@ impl Switchboard {
 
     /// Another worker has its first players of a stream that lives here.
     fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
-        let mut burst = None;
-        self.with_stream(stream, |live, sessions| {
-            if live.stage.is_vacant() {
-                return;
+        let key = self.sessions.by_id.get(&stream);
+        let live = key.and_then(|key| self.broadcasts.get_mut(*key));
+        match live.filter(|live| !live.stage.is_vacant()) {
+            Some(live) => {
+                live.want_keyframe(&mut self.sessions);
+                live.attach(reader, relay);
+                live.note_readers(&mut self.sessions);
             }
-            if live.record.stream != stream {
-                let (stream, record) = (stream, live.record.clone());
-                let message = Message::Succeeded { stream, record };
-                sessions.actions.push(Action::Tell(reader, message));
-            }
-            live.want_keyframe(sessions);
-            burst = Some(live.attach(reader, relay.clone()));
-            live.note_readers(sessions);
-        });
-        self.sessions.actions.push(Action::Tell(reader, Message::Seed { stream, relay, burst }));
+            None => relay.end(),
+        }
+        self.sessions.woken.workers.push(reader);
     }
 
-    /// Another worker has no player of the stream any more.
-    fn detach(&mut self, stream: StreamId, relay: &Arc<Relay>) {
-        // Another publish may have taken over the stream since it was joined.
-        let fed = self.broadcasts.values().find(|live| live.feeds(relay)).map(|live| live.key);
-        let key = fed.or_else(|| self.sessions.by_id.get(&stream).copied());
-        if let Some(live) = key.and_then(|key| self.broadcasts.get_mut(key)) {
-            live.detach(relay);
+    /// Handles what other workers have put into the relays: frames for players here, and what readers there ask for.
+    pub(crate) fn drain_relays(&mut self) {
+        let mut left = Vec::new();
+        for live in self.broadcasts.values_mut() {
+            live.drain_relay(&mut self.sessions);
+            if live.hear_readers(&mut self.sessions) {
+                left.push(live.key);
+            }
         }
-        if let Some(key) = key {
+        for key in left {
             self.close_if_done(key);
         }
-    }
-
-    /// A stream of another worker that is read here belongs to another publish from now on.
-    fn handle_succeeded(&mut self, stream: StreamId, record: &Arc<PublishRecord>) {
-        let known = self.sessions.by_id.get(&record.stream).copied();
-        self.with_stream(stream, |live, sessions| {
-            live.succeed(record, sessions);
-            // A player here may have joined it under its new id already.
-            sessions.by_id.extend(known.map(|known| (record.stream, known)));
-        });
-    }
-
-    /// Takes the frames that other workers put into our relays.
-    pub(crate) fn drain_relays(&mut self) {
-        for live in self.broadcasts.values_mut() {
-            live.drain_relay(&mut self.sessions.woken);
-        }
+        self.carry_out_deferred();
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::action::Action;
 use super::broadcast::{Broadcast, Stage};
-use super::message::{Message, Opening, WhipOpening};
+use super::message::{Message, Opening};
 use super::moved_publish::MovedPublish;
 use super::{SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
@@ -14,7 +14,6 @@ use crate::publish::pull_record::PullSource;
 use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::registry::{PublishGuard, Pulled};
 use crate::session::Session;
-use crate::session::publish_session::PublishSession;
 use crate::session::rtmp_pull::RtmpPull;
 use crate::session::whip_publisher::WhipPublisher;
 
@@ -90,16 +89,18 @@ impl Switchboard {
     }
 
     /// Opens a WHIP publish that was allowed and whose offer was answered.
-    pub(super) fn open_whip(&mut self, whip: WhipOpening) {
-        let WhipOpening { session, awaits_answer, name, mut opening } = whip;
+    pub(super) fn open_whip(
+        &mut self,
+        whip: Box<WhipPublisher>,
+        name: Vec<u8>,
+        mut opening: Opening,
+    ) {
         if self.sessions.is_stopping {
             opening.guard.set_reason(EndReason::Shutdown);
             return;
         }
-        let publish = PublishSession::new(opening.guard.record().clone(), self.sessions.now);
-        let whip = WhipPublisher::new(session, awaits_answer, publish, self.sessions.now);
         let ufrags = whip.ufrags();
-        let key = self.sessions.insert(Session::Whip(Box::new(whip)));
+        let key = self.sessions.insert(Session::Whip(whip));
         if !ufrags.is_empty() {
             self.routes.set_ufrags(key, ufrags);
         }
@@ -114,7 +115,7 @@ impl Switchboard {
             opening.guard.set_reason(EndReason::InternalError);
             return;
         }
-        let (continues, beside) = (opening.continues, opening.beside);
+        let (continues, beside) = (opening.near.continues(), opening.near.beside());
         let record = opening.guard.record().clone();
         let (publisher, upstreams) = opening.publisher(session);
         let (key, place) = self.place_of(continues, beside, name, &record);

@@ -1,10 +1,15 @@
-//! Carries one stream's frames to another worker: a bounded lock-free ring. Pure but for its atomics.
+//! All that two workers tell each other about a stream that lives on one and has players on the other: a bounded
+//! lock-free ring of frames, and what changes rarely. Whoever has said something wakes the other worker. Pure but for
+//! its atomics.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp};
+
+use crate::publish::record::PublishRecord;
 
 /// Frames that may wait between two workers: about ten seconds of video and audio.
 const RING_LIMIT: usize = 1024;
@@ -24,6 +29,19 @@ pub(crate) struct Relay {
     dropped: AtomicU64,
     ended: AtomicBool,
     needs_aac: AtomicBool,
+    wants_keyframe: AtomicBool,
+    has_left: AtomicBool,
+    has_news: AtomicBool,
+    news: Mutex<News>,
+}
+
+/// What the reader is told besides frames.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// The publish that the stream belongs to.
+    pub(crate) record: Option<Arc<PublishRecord>>,
+    /// The frames before those in the ring.
+    pub(crate) burst: Option<Vec<Frame>>,
 }
 
 impl Default for Relay {
@@ -36,6 +54,10 @@ impl Default for Relay {
             dropped: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             needs_aac: AtomicBool::new(false),
+            wants_keyframe: AtomicBool::new(false),
+            has_left: AtomicBool::new(false),
+            has_news: AtomicBool::new(false),
+            news: Mutex::default(),
         }
     }
 }
@@ -95,6 +117,45 @@ impl Relay {
         frame.codec == Codec::Opus
             && frame.kind == FrameKind::Configuration
             && frame.data.is_empty()
+    }
+
+    /// Writer: this publish has the stream from now on. `burst`: the frames before the first one in the ring.
+    pub(crate) fn tell(&self, record: Arc<PublishRecord>, burst: Option<Vec<Frame>>) {
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        news.record = Some(record);
+        news.burst = burst.or_else(|| news.burst.take());
+        self.has_news.store(true, Ordering::Release);
+    }
+
+    /// Reader: what it was told since the previous call.
+    pub(crate) fn take_news(&self) -> News {
+        if !self.has_news.load(Ordering::Acquire) {
+            return News::default();
+        }
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_news.store(false, Ordering::Relaxed);
+        std::mem::take(&mut news)
+    }
+
+    /// Reader: a subscriber joins.
+    pub(crate) fn want_keyframe(&self) {
+        self.wants_keyframe.store(true, Ordering::Relaxed);
+    }
+
+    /// Writer: whether one has joined since the previous call.
+    pub(crate) fn take_keyframe_wanted(&self) -> bool {
+        self.wants_keyframe.load(Ordering::Relaxed)
+            && self.wants_keyframe.swap(false, Ordering::Relaxed)
+    }
+
+    /// Reader: its worker has no subscriber any more.
+    pub(crate) fn leave(&self) {
+        self.has_left.store(true, Ordering::Relaxed);
+    }
+
+    /// Writer: see [`Relay::leave`].
+    pub(crate) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Relaxed)
     }
 
     /// Writer: no more frames will come.

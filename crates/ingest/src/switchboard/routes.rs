@@ -15,6 +15,8 @@ const STUN_LIMIT: u8 = 3;
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     by_path: FxHashMap<Path, SessionKey>,
+    /// The path of the newest datagram that was found there: most are followed by others of the same client.
+    newest: Option<(Path, SessionKey)>,
     by_ufrag: FxHashMap<Vec<u8>, SessionKey>,
     /// Sessions choose their SSRCs: the first one with an SSRC has it.
     by_ssrc: FxHashMap<u32, SessionKey>,
@@ -31,10 +33,17 @@ struct SessionRoutes {
 
 impl Routes {
     /// The session that a datagram belongs to; `None` if it belongs to none.
-    pub(super) fn find(&self, source: Path, datagram: &[u8]) -> Option<SessionKey> {
-        let by_path = self.by_path.get(&source).copied();
+    pub(super) fn find(&mut self, source: Path, datagram: &[u8]) -> Option<SessionKey> {
         let is_stun = datagram.first().is_some_and(|first| *first <= STUN_LIMIT);
+        if let Some((path, session)) = self.newest
+            && path == source
+            && !is_stun
+        {
+            return Some(session);
+        }
+        let by_path = self.by_path.get(&source).copied();
         if by_path.is_some() && !is_stun {
+            self.newest = by_path.map(|session| (source, session));
             return by_path;
         }
         // A check from a known path may name another session: the client started a new one from the same port.
@@ -55,6 +64,7 @@ impl Routes {
                 routes.paths.push(path);
             }
             self.by_path.insert(path, session);
+            self.newest = None;
         }
     }
 
@@ -68,6 +78,7 @@ impl Routes {
 
     /// Removes a path whose connection is closed, whichever session it belonged to.
     pub(super) fn remove_path(&mut self, path: Path) {
+        self.newest = None;
         if let Some(session) = self.by_path.remove(&path)
             && let Some(routes) = self.of_session.get_mut(session)
         {
@@ -111,6 +122,7 @@ impl Routes {
         let is_its_own = self.by_path.get(&path) == Some(&session);
         if is_its_own {
             self.by_path.remove(&path);
+            self.newest = None;
         }
         is_its_own
     }
@@ -136,11 +148,12 @@ mod tests {
         let mut routes = Routes::default();
         routes.set_ufrags(a, vec![b"a".to_vec()]);
         routes.add(a, path);
+        assert_eq!(routes.find(path, &[128, 96]), Some(a));
         routes.add(b, path);
         assert_eq!(routes.find(path, &[128, 96]), Some(b));
         assert!(routes.remove_session(a).is_empty());
         assert_eq!(routes.find(path, &[128, 96]), Some(b));
         assert_eq!(routes.remove_session(b), [path]);
-        assert_eq!(routes.len(), 0);
+        assert_eq!((routes.find(path, &[128, 96]), routes.len()), (None, 0));
     }
 }

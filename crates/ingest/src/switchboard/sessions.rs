@@ -26,7 +26,7 @@ use crate::session::rtmp_push::RtmpPush;
 pub(super) struct Woken {
     /// Subscribers on this worker whose queue grew or ended.
     pub(super) readers: Vec<SessionKey>,
-    /// Other workers whose relay grew or ended.
+    /// Other workers at the other end of a relay that has something new.
     pub(super) workers: Vec<usize>,
 }
 

@@ -1,12 +1,14 @@
 //! Whole workers in virtual time, with RTMP peers in memory built on our own protocol crate; no socket, no clock, no
 //! thread.
 
+mod allowing;
 mod audio_clocks;
 mod backup;
 mod backup_away;
 mod backup_random;
 mod bounds;
 mod clocks;
+mod findings;
 mod holding;
 mod holding_away;
 mod instructions;

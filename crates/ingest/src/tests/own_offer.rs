@@ -5,23 +5,12 @@ use std::time::Instant;
 use headgate_peer::{Publisher, Settings};
 
 use super::Core;
-use super::whip::{Broadcaster, wait_until};
-use crate::{AnswerError, EndReason, Hold, OfferError, WhipPublish, own_offer};
+use super::whip::{Broadcaster, publish_of, wait_until};
+use crate::{AnswerError, EndReason, OfferError, own_offer};
 
 /// Opens `cam` as client 1; returns the publisher and our offer.
 fn open(core: &Core) -> (Publisher, String) {
-    let publish = WhipPublish {
-        client_id: 1,
-        name: b"cam".to_vec(),
-        offer: own_offer(true, true).expect("two sections"),
-        upstreams: Vec::new(),
-        stereo: false,
-        start_bitrate_kbps: 2000,
-        max_bitrate_kbps: 0,
-        audio_bitrate: None,
-        connect_info: Vec::new(),
-        hold: Hold::default(),
-    };
+    let publish = publish_of(1, "cam", own_offer(true, true).expect("two sections"));
     let offer = core.ingest.open_whip(publish).expect("an offer");
     (Publisher::new(Settings::default()).expect("a publisher"), offer)
 }

@@ -15,10 +15,8 @@ use str0m::{Candidate, Event, Input, Output, Rtc};
 
 use super::Core;
 use super::peer::Peer;
-use super::whip::{OPUS_HEADER, PPS, SILENCE, SPS, audio, wait_until, watch};
-use crate::{
-    AddedUpstream, EndReason, Hold, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer,
-};
+use super::whip::{OPUS_HEADER, PPS, SILENCE, SPS, audio, publish_of, wait_until, watch};
+use crate::{AddedUpstream, EndReason, Hold, Upstream, UpstreamSource, UpstreamUrl, parse_offer};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Bytes of a video frame, which takes several packets.
@@ -49,18 +47,11 @@ impl Str0m {
         let [audio, video] = [media(Kind::Audio), media(Kind::Video)]
             .map(|(kind, direction)| change.add_media(kind, direction, None, None, None));
         let (offer, pending) = change.apply().expect("an offer");
-        let publish = WhipPublish {
+        let publish = publish_of(
             client_id,
-            name: name.into(),
-            offer: parse_offer(&offer.to_sdp_string()).1.expect("an acceptable offer"),
-            upstreams: Vec::new(),
-            stereo: false,
-            start_bitrate_kbps: 2000,
-            max_bitrate_kbps: 0,
-            audio_bitrate: None,
-            connect_info: Vec::new(),
-            hold: Hold::default(),
-        };
+            name,
+            parse_offer(&offer.to_sdp_string()).1.expect("an acceptable offer"),
+        );
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         let answer = SdpAnswer::from_sdp_string(&answer).expect("an SDP answer");
         rtc.sdp_api().accept_answer(pending, answer).expect("an acceptable answer");

@@ -12,7 +12,7 @@ use headgate_rtmp::{MediaKind, MediaMessage};
 use super::peer::Peer;
 use super::whip_wire::Wire;
 use super::{Core, PATIENCE};
-use crate::{EndReason, Hold, WhipPublish, parse_offer};
+use crate::{EndReason, Hold, ParsedOffer, WhipPublish, parse_offer};
 
 pub(super) const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50, 0x1e, 0xd0, 0x0f];
 pub(super) const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
@@ -36,18 +36,11 @@ impl Broadcaster {
     /// The same over TCP.
     fn start_by(core: &Core, client_id: u64, name: &str, is_tcp: bool) -> Self {
         let mut publisher = Publisher::new(Settings::default()).expect("a publisher");
-        let publish = WhipPublish {
+        let publish = publish_of(
             client_id,
-            name: name.into(),
-            offer: parse_offer(&publisher.offer()).1.expect("an acceptable offer"),
-            upstreams: Vec::new(),
-            stereo: false,
-            start_bitrate_kbps: 2000,
-            max_bitrate_kbps: 0,
-            audio_bitrate: None,
-            connect_info: Vec::new(),
-            hold: Hold::default(),
-        };
+            name,
+            parse_offer(&publisher.offer()).1.expect("an acceptable offer"),
+        );
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         publisher.handle_answer(Instant::now(), &answer).expect("an acceptable answer");
         Self::run(publisher, is_tcp)
@@ -110,6 +103,22 @@ fn broadcast(mut publisher: Publisher, is_tcp: bool, stop: &AtomicBool) -> (u32,
         wire.send(to, &datagram);
     }
     (sounds, is_closed)
+}
+
+/// A WHIP publish without upstreams.
+pub(super) fn publish_of(client_id: u64, name: &str, offer: ParsedOffer) -> WhipPublish {
+    WhipPublish {
+        client_id,
+        name: name.into(),
+        offer,
+        upstreams: Vec::new(),
+        stereo: false,
+        start_bitrate_kbps: 2000,
+        max_bitrate_kbps: 0,
+        audio_bitrate: None,
+        connect_info: Vec::new(),
+        hold: Hold::default(),
+    }
 }
 
 pub(super) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
@@ -220,18 +229,8 @@ fn an_end_by_the_gateway_is_sent_to_the_client_and_reported_within_a_second() {
 fn a_client_that_never_comes_ends_without_media() {
     let mut core = Core::start(1);
     let publisher = Publisher::new(Settings::default()).expect("a publisher");
-    let publish = WhipPublish {
-        client_id: 1,
-        name: b"cam".to_vec(),
-        offer: parse_offer(&publisher.offer()).1.expect("an acceptable offer"),
-        upstreams: Vec::new(),
-        stereo: false,
-        start_bitrate_kbps: 2000,
-        max_bitrate_kbps: 0,
-        audio_bitrate: None,
-        connect_info: Vec::new(),
-        hold: Hold::default(),
-    };
+    let publish =
+        publish_of(1, "cam", parse_offer(&publisher.offer()).1.expect("an acceptable offer"));
     core.ingest.open_whip(publish).expect("an acceptable offer");
     let ended = core.ended(1);
     assert_eq!(

@@ -10,7 +10,7 @@ use headgate_peer::{Publisher, Settings};
 use headgate_rtmp::MediaKind;
 
 use super::peer::Peer;
-use super::whip::{Broadcaster, listen, wait_until};
+use super::whip::{Broadcaster, listen, publish_of, wait_until};
 use super::{Core, PATIENCE};
 use crate::{
     AddedUpstream, EndReason, Hold, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer,
@@ -50,20 +50,14 @@ fn connect_info_joins_the_connect_command_to_its_own_upstream_and_to_no_other() 
     let publisher = Publisher::new(Settings::default()).expect("a publisher");
     let [own, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     let port = |of: &TcpListener| of.local_addr().expect("bound").port();
+    let offer = parse_offer(&publisher.offer()).1.expect("an acceptable offer");
     let publish = WhipPublish {
-        client_id: 1,
-        name: b"cam".to_vec(),
-        offer: parse_offer(&publisher.offer()).1.expect("an acceptable offer"),
         upstreams: vec![
             upstream(port(&own), UpstreamSource::Own),
             upstream(port(&other), UpstreamSource::Deployment),
         ],
-        stereo: false,
-        start_bitrate_kbps: 2000,
-        max_bitrate_kbps: 0,
-        audio_bitrate: None,
         connect_info: b"\x03\x00\x05event\x02\x00\x06spring\x00\x00\x09".to_vec(),
-        hold: Hold::default(),
+        ..publish_of(1, "cam", offer)
     };
     core.ingest.open_whip(publish).expect("an acceptable offer");
     for _ in 0..2 {

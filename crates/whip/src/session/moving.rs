@@ -26,16 +26,6 @@ impl WhipSession {
         Some(opened)
     }
 
-    /// Takes an SRTP or SRTCP packet; announces whose it is.
-    pub(super) fn handle_media(&mut self, now: Instant, datagram: &mut [u8]) -> Option<usize> {
-        let opened = self.media.handle_datagram(now, datagram)?;
-        self.last_packet = Some(now);
-        if let Some(source) = self.media.poll_source() {
-            self.events.push_back(WhipEvent::Source(source));
-        }
-        Some(opened)
-    }
-
     pub(super) fn announce_paths(&mut self) {
         while let Some(change) = self.ice.poll_change() {
             self.events.push_back(match change {

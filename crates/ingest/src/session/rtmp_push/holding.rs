@@ -5,7 +5,7 @@ use std::time::Instant;
 use headgate_media::{Frame, Timestamp};
 
 use super::{RtmpPush, State};
-use crate::session::frame_writer::write_to_upstream;
+use crate::session::rtmp_frames::write_to_upstream;
 
 impl RtmpPush {
     /// The stream belongs to another publish from now on.

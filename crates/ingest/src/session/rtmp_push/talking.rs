@@ -11,10 +11,9 @@ use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::UpstreamChanged;
 use crate::publish::upstream_cause::UpstreamCause;
 use crate::publish::upstream_url::UpstreamUrl;
-use crate::session::frame_writer::write_to_upstream;
 use crate::session::keep_alive::KeepAlive;
 use crate::session::retry::GOOD_SENDING;
-use crate::session::rtmp_frames::{audio_form, takes_codec};
+use crate::session::rtmp_frames::{audio_form, takes_codec, write_to_upstream};
 use crate::session::shared_frame::SharedFrame;
 use crate::session::silence::Silence;
 

@@ -3,13 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use headgate_media::Codec;
+use headgate_media::{Codec, flv};
 
 use super::{Role, RtmpServer};
 use crate::publish::mailbox::Denial;
 use crate::session::effect::{AudioForm, Effect};
-use crate::session::frame_writer::write_to_player;
-use crate::session::rtmp_frames::{audio_form, unlisted_video};
+use crate::session::rtmp_frames::{
+    audio_form, media_kind, takes_codec, unlisted_video, wire_timestamp,
+};
 use crate::session::rtmp_pull::START_LIMIT;
 use crate::session::shared_frame::SharedFrame;
 
@@ -73,9 +74,19 @@ impl RtmpServer {
         self.handle_events(now, effects);
     }
 
-    /// Writes the next frame of the stream that is played.
+    /// Writes the next frame of the stream that is played, if the player supports its codec.
     pub(crate) fn write_frame(&mut self, frame: &SharedFrame) {
-        write_to_player(&mut self.session, frame);
+        if !takes_codec(self.session.four_cc_list(), frame.codec) {
+            return;
+        }
+        match frame.framed() {
+            Some(framed) => self.session.send_framed(framed),
+            None => {
+                let (kind, timestamp) = (media_kind(frame), wire_timestamp(frame));
+                let header = flv::tag_header(frame);
+                self.session.send_media(kind, timestamp, header.as_slice(), &frame.data);
+            }
+        }
     }
 
     /// The stream that is played has ended, and every frame is written.

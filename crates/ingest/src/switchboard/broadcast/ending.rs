@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::action::Action;
-use super::super::message::Message;
 use super::super::sessions::{Sessions, Woken};
 use super::super::timers::TimerOwner;
 use super::{Broadcast, Stage};
@@ -60,8 +58,7 @@ impl Broadcast {
     /// It has been removed: ends everything that still belongs to it. Dropping it reports its publish's end.
     pub(in crate::switchboard) fn close(&mut self, sessions: &mut Sessions) {
         sessions.timers.disarm(TimerOwner::Stream(self.key));
-        let stream = self.record.stream;
-        for id in [Some(stream), self.former].into_iter().flatten() {
+        for id in [Some(self.record.stream), self.former].into_iter().flatten() {
             if sessions.by_id.get(&id) == Some(&self.key) {
                 sessions.by_id.remove(&id);
             }
@@ -73,8 +70,8 @@ impl Broadcast {
         self.turn_pushes(sessions, |push, now, effects| push.handle_stream_closed(now, effects));
         self.close_transcoder(&sessions.context.transcoders);
         if let Stage::Elsewhere { relay, home, .. } = &self.stage {
-            let (relay, home) = (relay.clone(), *home);
-            sessions.actions.push(Action::Tell(home, Message::Detach { stream, relay }));
+            relay.leave();
+            sessions.woken.workers.push(*home);
         }
     }
 

@@ -9,7 +9,7 @@ use super::super::join_point::is_header;
 use super::super::keys::{SessionKey, SubscriberKey};
 use super::super::queue::SubscriberQueue;
 use super::super::relay::Relay;
-use super::super::sessions::{Reading, Sessions, Woken};
+use super::super::sessions::{Reading, Sessions};
 use super::subscriber::{Role, Subscriber};
 use super::{Broadcast, Stage};
 use crate::publish::play_guard::PlayGuard;
@@ -205,61 +205,54 @@ impl Broadcast {
         self.subscribers.is_empty() && self.relays.is_empty()
     }
 
-    /// Adds a worker that reads it: `relay` continues where the returned frames end.
-    pub(in crate::switchboard) fn attach(
-        &mut self,
-        worker: usize,
-        relay: Arc<Relay>,
-    ) -> Vec<Frame> {
+    /// Adds a worker that reads it: `relay` begins with the cached GOP.
+    pub(in crate::switchboard) fn attach(&mut self, worker: usize, relay: Arc<Relay>) {
         if self.stage.is_ended() {
             relay.end();
         }
+        relay.tell(self.record.clone(), Some(self.join.burst().collect()));
         self.relays.push((worker, relay));
-        self.join.burst().collect()
     }
 
-    /// Whether another worker reads it through this relay.
-    pub(in crate::switchboard) fn feeds(&self, relay: &Arc<Relay>) -> bool {
-        self.relays.iter().any(|(_, other)| Arc::ptr_eq(other, relay))
-    }
-
-    /// Removes a worker that has no player of it any more.
-    pub(in crate::switchboard) fn detach(&mut self, relay: &Arc<Relay>) {
-        self.relays.retain(|(_, other)| !Arc::ptr_eq(other, relay));
-        self.record.add_dropped(relay.poll_dropped());
-    }
-
-    /// Handles the burst that precedes the frames in its relay. `None`: it ended while the message was in flight.
-    pub(in crate::switchboard) fn seed(
-        &mut self,
-        of: &Arc<Relay>,
-        burst: Option<Vec<Frame>>,
-        woken: &mut Woken,
-    ) {
-        match &mut self.stage {
-            Stage::Elsewhere { relay, is_seeded, .. } if Arc::ptr_eq(relay, of) => {
-                *is_seeded = true;
+    /// Handles what other workers that read it ask for. True if one of them has no player of it any more.
+    pub(in crate::switchboard) fn hear_readers(&mut self, sessions: &mut Sessions) -> bool {
+        let (before, mut wants_keyframe) = (self.relays.len(), false);
+        self.relays.retain(|(_, relay)| {
+            wants_keyframe |= relay.take_keyframe_wanted();
+            if relay.has_left() {
+                self.record.add_dropped(relay.poll_dropped());
             }
-            // The players left in the meantime and others came, whose own burst follows.
-            _ => return,
+            !relay.has_left()
+        });
+        if wants_keyframe {
+            self.want_keyframe(sessions);
         }
-        if burst.is_none() {
-            self.end(woken);
-        }
-        for frame in burst.into_iter().flatten() {
-            self.publish(&frame, woken);
-        }
-        for subscriber in self.subscribers.values_mut() {
-            subscriber.queue.note_joined();
-        }
+        self.relays.len() < before
     }
 
-    /// Takes the frames of its relay, if it has one and its burst has arrived.
-    pub(in crate::switchboard) fn drain_relay(&mut self, woken: &mut Woken) {
-        let Stage::Elsewhere { relay, is_seeded: true, .. } = &self.stage else { return };
+    /// Takes what its relay brings, if it lives on another worker: the burst, and the frames that follow it.
+    pub(in crate::switchboard) fn drain_relay(&mut self, sessions: &mut Sessions) {
+        let Stage::Elsewhere { relay, is_seeded, .. } = &mut self.stage else { return };
         let relay = relay.clone();
         // Checked before draining: if it has ended, the frames drained now are the last ones.
-        let is_ended = relay.is_ended();
+        let (is_ended, news) = (relay.is_ended(), relay.take_news());
+        *is_seeded |= news.burst.is_some();
+        if !*is_seeded && !is_ended {
+            return;
+        }
+        if let Some(record) = news.record.filter(|of| of.stream != self.record.stream) {
+            // A player here may have joined it under its new id already.
+            let known = sessions.by_id.get(&record.stream).copied();
+            self.succeed(&record, sessions);
+            sessions.by_id.extend(known.map(|known| (record.stream, known)));
+        }
+        let woken = &mut sessions.woken;
+        if let Some(burst) = news.burst {
+            burst.iter().for_each(|frame| self.publish(frame, woken));
+            for subscriber in self.subscribers.values_mut() {
+                subscriber.queue.note_joined();
+            }
+        }
         while let Some(frame) = relay.pop() {
             if Relay::ends_opus(&frame) {
                 self.forget_opus();

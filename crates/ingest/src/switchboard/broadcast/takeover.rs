@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use headgate_media::Frame;
 
-use super::super::action::Action;
 use super::super::join_point::is_header;
-use super::super::message::Message;
 use super::super::queue::is_video;
 use super::super::sessions::Sessions;
 use super::super::timeline::Timeline;
@@ -134,9 +132,9 @@ impl Broadcast {
             self.forget_id(id, sessions);
         }
         sessions.by_id.insert(record.stream, self.key);
-        for (reader, _) in &self.relays {
-            let message = Message::Succeeded { stream, record: record.clone() };
-            sessions.actions.push(Action::Tell(*reader, message));
+        for (reader, relay) in &self.relays {
+            relay.tell(record.clone(), None);
+            sessions.woken.workers.push(*reader);
         }
     }
 

@@ -1,37 +1,28 @@
 //! Two publishes of one name, in virtual time: one stands by, and takes over on the connections of the other.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use headgate_rtmp::{ClientRole, MediaKind};
+use headgate_rtmp::MediaKind;
 
-use super::super::message::{Message, Opening};
+use super::super::message::Message;
 use super::super::{EndReason, SessionKey};
-use super::world::{World, upstream};
+use super::world::{AAC_FRAME, AAC_HEADER, URL, World};
 use crate::publish::mailbox::{HoldEnded, OnAirCause, OnAirChanged};
-use crate::publish::record::PublishRecord;
+use crate::publish::near::Near;
 
-const URL: &str = "rtmp://upstream.example/live/out";
 /// A different AVCDecoderConfigurationRecord.
 const OTHER_HEADER: &[u8] = crate::sample::OTHER_AVC_HEADER;
-const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
-const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
 const STEP: Duration = Duration::from_millis(40);
 
 /// Opens a publish of "a" beside the one with client id `other`.
 fn open_beside(world: &mut World, client_id: u64, other: u64) -> SessionKey {
-    let record = world.publishes.find(other).expect("it runs");
-    open_beside_record(world, client_id, &record)
+    let near = world.near(None, Some(other));
+    assert!(near.beside().is_some(), "it runs");
+    open_near(world, client_id, near)
 }
 
-fn open_beside_record(world: &mut World, client_id: u64, record: &PublishRecord) -> SessionKey {
-    let key = world.connect(ClientRole::Publish, "a");
-    let request = world.asked.pop_front().expect("it asked");
-    let guard = world.publishes.open_successor(record, client_id, None, world.now);
-    let (window, beside) = (world.window, Some(record.stream));
-    let upstreams = vec![upstream(URL)];
-    let opening = Opening { window, beside, ..Opening::new(guard, upstreams) };
-    world.switchboard.handle_message(Message::Allow { request, opening });
-    world.settle();
+fn open_near(world: &mut World, client_id: u64, near: Near) -> SessionKey {
+    let key = world.broadcaster("a", client_id, near, &[URL]);
     world.send(key, MediaKind::Video, 0, OTHER_HEADER);
     world.send(key, MediaKind::Audio, 0, AAC_HEADER);
     key
@@ -71,27 +62,15 @@ fn switch_to(world: &mut World, client_id: u64) {
     world.settle();
 }
 
-/// The largest step between two frames of a kind; fails if timestamps go back.
+/// The largest step between two frames of a kind; fails unless each is later than the one before.
 fn widest_step(world: &World, peer: SessionKey, kind: MediaKind) -> u32 {
-    let frames = world.peers[&peer].media.iter().filter(|of| of.kind == kind && of.payload[1] != 0);
-    let times: Vec<_> = frames.map(|message| message.timestamp).collect();
+    let times = world.times(peer, kind);
     assert!(times.is_sorted_by(|one, next| one < next), "{kind:?} goes back: {times:?}");
-    times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
-}
-
-fn last_time(world: &World, peer: SessionKey) -> u32 {
-    let video = world.peers[&peer].media.iter().filter(|of| of.kind == MediaKind::Video);
-    video.map(|message| message.timestamp).last().unwrap_or(0)
-}
-
-fn has_ended(world: &World, upstream: SessionKey) -> bool {
-    let peer = world.peers.get(&upstream);
-    peer.is_none_or(|peer| peer.events.iter().any(|event| event.contains("PublishEnded")))
+    world.widest_step(peer, kind)
 }
 
 fn on_air(world: &World, client_id: u64) -> bool {
-    let record = world.publishes.find(client_id).expect("it runs");
-    record.snapshot(world.now, SystemTime::now()).is_on_air
+    world.snapshot(client_id).is_on_air
 }
 
 #[test]
@@ -102,8 +81,7 @@ fn a_publish_on_standby_sends_nothing_and_opens_no_upstream() {
     for peer in [upstream, player] {
         assert!(world.frames(peer).iter().all(|number| *number < 1_000));
     }
-    let record = world.publishes.find(2).expect("it runs");
-    let snapshot = record.snapshot(world.now, SystemTime::now());
+    let snapshot = world.snapshot(2);
     assert_eq!((snapshot.is_on_air, snapshot.bytes_out, snapshot.subscribers), (false, 0, 0));
     assert!(snapshot.bytes_in > 0 && on_air(&world, 1));
     assert_eq!(world.resolved.len(), 1);
@@ -129,7 +107,7 @@ fn a_lost_publish_is_replaced_immediately_from_the_newest_keyframe_on_the_same_c
         assert!(widest_step(&world, peer, MediaKind::Video) <= 80);
         assert!(widest_step(&world, peer, MediaKind::Audio) <= 200);
         // The cached frames are passed on within a moment: the stream does not run ahead.
-        let ahead = last_time(&world, peer).abs_diff(119 * 40);
+        let ahead = world.times(peer, MediaKind::Video).last().expect("video").abs_diff(119 * 40);
         assert!(ahead <= 150, "{ahead} ms");
         let video = world.peers[&peer].media.iter().filter(|of| of.kind == MediaKind::Video);
         let headers: Vec<_> = video.filter(|of| of.payload[1] == 0).collect();
@@ -140,8 +118,7 @@ fn a_lost_publish_is_replaced_immediately_from_the_newest_keyframe_on_the_same_c
     let took =
         OnAirChanged { client_id: 2, is_on_air: true, other: Some(1), cause: OnAirCause::Lost };
     assert_eq!(world.on_air.last(), Some(&took));
-    let record = world.publishes.find(2).expect("it runs");
-    let snapshot = record.snapshot(world.now, SystemTime::now());
+    let snapshot = world.snapshot(2);
     assert_eq!((snapshot.subscribers, snapshot.upstreams.len()), (2, 1));
     assert!(world.publishes.find_name(b"a").is_some_and(|live| live.client_id == 2));
 }
@@ -168,7 +145,7 @@ fn the_gateway_switches_there_and_back_and_both_publishes_continue() {
     world.hang_up(backup);
     world.hang_up(main);
     world.pass(Duration::from_secs(2));
-    assert!(has_ended(&world, upstream) && world.switchboard.is_empty());
+    assert!(world.has_ended(upstream) && world.switchboard.is_empty());
 }
 
 #[test]
@@ -211,7 +188,7 @@ fn after_an_intended_end_the_standby_publish_goes_on_air_only_when_ordered() {
     let stream = world.publishes.find(1).expect("it runs").stream;
     world.switchboard.end_publish(stream, EndReason::Kicked, "");
     world.pass(Duration::from_secs(2));
-    assert!(has_ended(&world, upstream) && world.publishes.find_name(b"a").is_none());
+    assert!(world.has_ended(upstream) && world.publishes.find_name(b"a").is_none());
     send_both(&mut world, None, Some(backup), 60..90);
     assert!(!on_air(&world, 2) && world.resolved.len() == 1);
     switch_to(&mut world, 2);
@@ -249,7 +226,7 @@ fn the_end_of_a_standby_publish_does_not_affect_the_stream() {
     send_both(&mut world, Some(main), Some(again), 60..100);
     world.hang_up(main);
     send_both(&mut world, None, Some(again), 100..130);
-    assert!(on_air(&world, 3) && !has_ended(&world, upstream));
+    assert!(on_air(&world, 3) && !world.has_ended(upstream));
     assert_eq!(world.frames(upstream).last(), Some(&1_129));
 }
 
@@ -263,7 +240,7 @@ fn silence_is_sent_while_the_publish_that_took_over_has_no_media() {
     let upstream = world.upstream_peer().expect("connected");
     world.hang_up(main);
     world.pass(Duration::from_secs(4));
-    assert!(on_air(&world, 2) && !has_ended(&world, upstream));
+    assert!(on_air(&world, 2) && !world.has_ended(upstream));
     assert!(widest_step(&world, upstream, MediaKind::Audio) <= 60);
     send_both(&mut world, None, Some(backup), 0..30);
     assert!(world.frames(upstream).ends_with(&[1_028, 1_029]));
@@ -302,9 +279,9 @@ fn a_new_backup_takes_over_from_a_publish_that_was_just_lost() {
     let main = world.publisher("a", 1, &[URL]);
     send_both(&mut world, Some(main), None, 0..30);
     let upstream = world.upstream_peer().expect("connected");
-    let record = world.publishes.find(1).expect("it runs");
+    let near = world.near(None, Some(1));
     world.hang_up(main);
-    let backup = open_beside_record(&mut world, 2, &record);
+    let backup = open_near(&mut world, 2, near);
     send_both(&mut world, None, Some(backup), 0..10);
     assert!(on_air(&world, 2));
     assert_eq!((world.frames(upstream).last(), world.resolved.len()), (Some(&1_009), 1));
@@ -364,7 +341,8 @@ fn an_upstream_that_reads_nothing_while_another_publish_takes_over_continues_at_
         assert!(after_gaps.clone().all(|pair| pair[1] % 25 == 0), "a gap ends at a keyframe");
         widest_step(&world, upstream, MediaKind::Video);
         widest_step(&world, upstream, MediaKind::Audio);
-        let ahead = last_time(&world, upstream).abs_diff(259 * 40);
+        let ahead =
+            world.times(upstream, MediaKind::Video).last().expect("video").abs_diff(259 * 40);
         assert!(ahead <= 150, "{ahead} ms");
     }
 }

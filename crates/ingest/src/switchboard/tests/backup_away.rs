@@ -7,8 +7,8 @@ use headgate_rtmp::MediaKind;
 
 use super::super::message::Message;
 use super::super::{EndReason, SessionKey};
-use super::workers::{URL, Workers};
-use super::world::{AVC_HEADER, World};
+use super::workers::Workers;
+use super::world::{AVC_HEADER, URL, World};
 
 /// The main encoder and its upstream on the first worker, where the backup has moved, and a player on each.
 struct Backup {
@@ -66,8 +66,7 @@ impl Backup {
     }
 
     fn is_on_air(&self, client_id: u64) -> bool {
-        let record = self.home.publishes.find(client_id).expect("it runs");
-        record.snapshot(self.home.now, std::time::SystemTime::now()).is_on_air
+        self.home.snapshot(client_id).is_on_air
     }
 
     fn newest(&self) -> [u32; 3] {
@@ -82,9 +81,7 @@ impl Backup {
     fn assert_no_time_goes_back(&self) {
         let peers = [(&self.home, self.upstream), (&self.away, self.players[1])];
         for (world, peer) in peers {
-            let video = world.peers[&peer].media.iter().filter(|of| of.kind == MediaKind::Video);
-            let frames = video.filter(|of| of.payload[1] != 0);
-            let times: Vec<_> = frames.map(|of| of.timestamp).collect();
+            let times = world.times(peer, MediaKind::Video);
             assert!(times.is_sorted_by(|one, next| one < next), "{times:?}");
         }
     }
@@ -130,8 +127,7 @@ fn a_switch_there_and_back_keeps_players_of_both_workers_and_those_that_join_mea
     workers.send(n..n + 30, true);
     assert_eq!(workers.newest(), [n + 29; 3]);
     workers.assert_no_time_goes_back();
-    let record = workers.home.publishes.find(1).expect("it runs");
-    let snapshot = record.snapshot(workers.home.now, std::time::SystemTime::now());
+    let snapshot = workers.home.snapshot(1);
     assert_eq!((snapshot.is_on_air, snapshot.subscribers), (true, 3));
     // With the last reader gone, no relay or route to that worker must remain.
     workers.workers.away.hang_up(workers.players[1]);

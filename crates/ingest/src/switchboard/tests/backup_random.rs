@@ -3,16 +3,13 @@
 
 use std::time::{Duration, SystemTime};
 
-use headgate_rtmp::{ClientRole, MediaKind};
+use headgate_rtmp::MediaKind;
 
-use super::super::message::{Message, Opening};
+use super::super::message::Message;
 use super::super::{EndReason, SessionKey};
 use super::peer::Remote;
-use super::world::{AVC_HEADER, World, upstream};
+use super::world::{AAC_FRAME, AAC_HEADER, AVC_HEADER, URL, World};
 
-const URL: &str = "rtmp://upstream.example/live/out";
-const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
-const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
 /// Number of sequences, and events in each.
 const SEQUENCES: u64 = 40;
 const EVENTS: u32 = 40;
@@ -50,20 +47,10 @@ impl Scene {
     fn open(&mut self, slot: usize) {
         self.opened += 1;
         let (client_id, world) = (self.opened, &mut self.world);
-        let key = world.connect(ClientRole::Publish, "a");
-        let request = world.asked.pop_front().expect("it asked");
-        let other = self.running[1 - slot].as_ref();
-        let other = other.and_then(|other| world.publishes.find(other.client_id));
-        let held = (1..client_id).rev().find_map(|id| world.publishes.find_held(id));
-        let guard = match held.as_ref().or(other.as_ref()) {
-            Some(near) => world.publishes.open_successor(near, client_id, None, world.now),
-            None => world.publishes.open(client_id, 0, None, world.now),
-        };
-        let (continues, beside) = (held.map(|of| of.stream), other.map(|of| of.stream));
-        let (upstreams, window) = (vec![upstream(URL)], world.window);
-        let opening = Opening { window, continues, beside, ..Opening::new(guard, upstreams) };
-        world.switchboard.handle_message(Message::Allow { request, opening });
-        world.settle();
+        let other = self.running[1 - slot].as_ref().map(|other| other.client_id);
+        let held = (1..client_id).rev().find(|id| world.publishes.find_held(*id).is_some());
+        let near = world.near(held, other.filter(|id| world.publishes.find(*id).is_some()));
+        let key = world.broadcaster("a", client_id, near, &[URL]);
         world.send(key, MediaKind::Video, 0, AVC_HEADER);
         world.send(key, MediaKind::Audio, 0, AAC_HEADER);
         let next = u32::try_from(self.draw(100_000)).expect("small");

@@ -5,9 +5,10 @@ use std::time::Duration;
 use headgate_media::Irregularity;
 use headgate_rtmp::{MediaKind, MediaMessage};
 
-use super::super::message::Opening;
+use super::super::message::Message;
 use super::world::World;
 use crate::EndReason;
+use crate::publish::near::Near;
 
 #[test]
 fn a_player_that_reads_one_byte_a_tick_is_closed_after_half_a_minute() {
@@ -48,7 +49,7 @@ fn a_flood_of_configurations_reaches_nobody_and_the_newest_one_does() {
     let newest = world.peers[&player].media.iter().rfind(is_header).expect("a header");
     assert_eq!(newest.payload, header(100));
     assert_eq!(world.frames(player), [0, 25, 26]);
-    assert_eq!(count(&world, Irregularity::ExcessData), 61);
+    assert_eq!(world.count(Irregularity::ExcessData), 61);
     assert!(world.reasons().is_empty());
 }
 
@@ -62,16 +63,9 @@ fn a_flood_of_metadata_is_passed_on_up_to_its_rate() {
     for _ in 0..3_000 {
         world.send(publisher, MediaKind::Script, 0, &metadata);
     }
-    assert_eq!(count(&world, Irregularity::ExcessData), 500);
+    assert_eq!(world.count(Irregularity::ExcessData), 500);
     world.pass(Duration::from_secs(1));
     assert!(world.reasons().is_empty());
-}
-
-/// How often the publish with client id 1 was irregular in this way.
-fn count(world: &World, kind: Irregularity) -> u64 {
-    let record = world.publishes.find(1).expect("it runs");
-    let counts = record.snapshot(world.now, std::time::SystemTime::now()).irregularities;
-    counts.iter().find(|(found, _)| *found == kind).map_or(0, |(_, count)| count)
 }
 
 #[test]
@@ -116,10 +110,8 @@ fn a_publish_request_without_an_answer_is_denied() {
     assert!(events.iter().any(|event| event.contains("No decision in time")), "{events:?}");
     assert!(world.switchboard.questions.is_empty());
     let request = world.asked.pop_front().expect("it asked");
-    let guard = world.publishes.open(9, 0, None, world.now);
-    let late =
-        super::super::message::Message::Allow { request, opening: Opening::new(guard, Vec::new()) };
-    world.switchboard.handle_message(late);
+    let opening = world.opening(9, Near::default(), None, &[]);
+    world.switchboard.handle_message(Message::Allow { request, opening });
     world.settle();
     assert_eq!(world.reasons(), [(9, EndReason::BroadcasterLeft)]);
     world.pass(Duration::from_secs(2));

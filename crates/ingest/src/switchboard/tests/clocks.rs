@@ -1,7 +1,7 @@
 //! Publishers whose timestamps are irregular, in virtual time: what their upstreams and players get, and what is
 //! generated for them.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use headgate_media::Irregularity;
 use headgate_media::Irregularity::{
@@ -10,13 +10,9 @@ use headgate_media::Irregularity::{
 use headgate_rtmp::{ClientRole, MediaKind};
 
 use super::super::SessionKey;
-use super::world::World;
-use crate::PublishSnapshot;
+use super::world::{AAC_FRAME, AAC_HEADER, URL, World};
 use crate::sample::{AVC_HEADER, LEAST_PICTURE, picture};
 
-const URL: &str = "rtmp://upstream.example/live/out";
-const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
-const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
 const PICTURE: Duration = Duration::from_millis(40);
 
 /// A world that holds streams, its publisher, whose headers are sent, and the upstream.
@@ -49,32 +45,13 @@ fn send(
     }
 }
 
-/// Timestamps of the frames of a kind that a peer got.
-fn times(world: &World, peer: SessionKey, kind: MediaKind) -> Vec<u32> {
-    let media = world.peers[&peer].media.iter();
-    let frames = media.filter(|message| message.kind == kind && message.payload[1] != 0);
-    frames.map(|message| message.timestamp).collect()
-}
-
-fn snapshot(world: &World, client_id: u64) -> PublishSnapshot {
-    let record = world.publishes.find(client_id).expect("live");
-    record.snapshot(world.now, SystemTime::UNIX_EPOCH)
-}
-
-fn count(world: &World, kind: Irregularity) -> u64 {
-    let counts = snapshot(world, 1).irregularities;
-    counts.iter().find(|(of, _)| *of == kind).map_or(0, |(_, count)| count)
-}
-
 /// Asserts that what a peer got goes on without a step of more than `limit` ms, and that in the end the tracks are as
 /// far apart as they were captured.
 fn assert_in_step(name: &str, world: &World, peer: SessionKey, limit: u32, audio_late: u32) {
     let last = [MediaKind::Video, MediaKind::Audio].map(|kind| {
-        let times = times(world, peer, kind);
-        assert!(times.is_sorted(), "{name}: {kind:?} goes back: {times:?}");
-        let widest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        let widest = world.widest_step(peer, kind);
         assert!(widest <= limit, "{name}: {kind:?} steps by {widest}");
-        *times.last().expect("frames")
+        *world.times(peer, kind).last().expect("frames")
     });
     assert!((last[0] + 20).abs_diff(last[1] + audio_late) <= 45, "{name}: {last:?}");
 }
@@ -102,15 +79,15 @@ fn what_a_publishers_clock_does_costs_at_most_the_frame_and_is_named() {
         let limit = if kind == TimeMissing { 420 } else { 120 };
         let audio_late = if name == "audio below zero" { 265 } else { 0 };
         assert_in_step(name, &world, upstream, limit, audio_late);
-        assert!(count(&world, kind) > 0, "{name}");
-        assert!(snapshot(&world, 1).timestamp_ms < 2 * hour + 10_000, "{name}");
+        assert!(world.count(kind) > 0, "{name}");
+        assert!(world.snapshot(1).timestamp_ms < 2 * hour + 10_000, "{name}");
         // The cached group is still there for a player, and a hold goes on where the publisher stopped.
         let player = world.player("a");
-        let cached = times(&world, player, MediaKind::Video);
+        let cached = world.times(player, MediaKind::Video);
         assert!(!cached.is_empty(), "{name}");
         world.hang_up(publisher);
         world.pass(Duration::from_secs(3));
-        let audio = times(&world, upstream, MediaKind::Audio);
+        let audio = world.times(upstream, MediaKind::Audio);
         let widest = audio.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         assert!(widest <= limit, "{name}: {widest} in the hold");
     }
@@ -122,8 +99,8 @@ fn a_sound_clock_is_not_touched() {
         let (mut world, publisher, upstream) = world();
         send(&mut world, publisher, 0..100, |_, at| start + at);
         let want: Vec<_> = (0..100).map(|n| (start + n * 40) as u32).collect();
-        assert_eq!(times(&world, upstream, MediaKind::Video), want);
-        assert_eq!(snapshot(&world, 1).irregularities.iter().count(), 0);
+        assert_eq!(world.times(upstream, MediaKind::Video), want);
+        assert_eq!(world.snapshot(1).irregularities.iter().count(), 0);
     }
 }
 
@@ -140,12 +117,12 @@ fn steps_of_a_video_clock_do_not_size_the_silence_of_its_pushes() {
         world.pass(PICTURE);
     }
     let upstream = world.upstream_peer().expect("connected");
-    let silent = times(&world, upstream, MediaKind::Audio).len();
+    let silent = world.times(upstream, MediaKind::Audio).len();
     let wall = world.now.duration_since(start) + Duration::from_secs(5);
     assert!(silent > 200 && silent as u128 <= wall.as_micros() / 21_333, "{silent}");
-    assert!(count(&world, FillerLimited) > 0);
+    assert!(world.count(FillerLimited) > 0);
     let video = 200 * 32 * (LEAST_PICTURE as u64 - 5);
-    let made = snapshot(&world, 1).bytes_out.abs_diff(video);
+    let made = world.snapshot(1).bytes_out.abs_diff(video);
     assert!(made.abs_diff(silent as u64 * 32 * 6) < 32 * 60, "{made}");
 }
 
@@ -163,9 +140,9 @@ fn a_sample_rate_out_of_reason_makes_no_silence() {
         let player = world.connect(ClientRole::Play, "a");
         send(&mut world, publisher, 0..25, |_, at| at);
         world.hang_up(publisher);
-        let before = times(&world, player, MediaKind::Audio).len();
+        let before = world.times(player, MediaKind::Audio).len();
         world.pass(Duration::from_secs(3));
-        let silent = times(&world, player, MediaKind::Audio).len() - before;
+        let silent = world.times(player, MediaKind::Audio).len() - before;
         assert!(frames.contains(&silent), "{silent}");
     }
 }

@@ -2,18 +2,15 @@
 
 use std::time::Duration;
 
-use headgate_rtmp::{ClientRole, MediaKind, MediaMessage};
+use headgate_rtmp::MediaKind;
 
-use super::super::message::{Message, Opening};
+use super::super::message::Message;
 use super::super::{EndReason, SessionKey};
-use super::world::{AVC_HEADER, World, upstream};
+use super::world::{AAC_FRAME, AAC_HEADER, AVC_HEADER, URL, World};
 use crate::publish::mailbox::HoldEnded;
 
-const URL: &str = "rtmp://upstream.example/live/out";
 /// A different AVCDecoderConfigurationRecord.
 const OTHER_HEADER: &[u8] = crate::sample::OTHER_AVC_HEADER;
-const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
-const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
 /// How long streams are held in these tests.
 const WINDOW: Duration = Duration::from_secs(10);
 
@@ -39,39 +36,9 @@ fn send_seconds(world: &mut World, publisher: SessionKey, seconds: u32) {
 
 /// A publisher that continues the stream of the publish `lost`, which must be held; nothing was sent yet.
 fn successor(world: &mut World, client_id: u64, lost: u64) -> SessionKey {
-    let key = world.connect(ClientRole::Publish, "a");
-    let request = world.asked.pop_front().expect("it asked");
-    let held = world.publishes.find_held(lost).expect("held");
-    let guard = world.publishes.open_successor(&held, client_id, None, world.now);
-    let (upstreams, continues) = (vec![upstream(URL)], Some(held.stream));
-    let opening = Opening { window: world.window, continues, ..Opening::new(guard, upstreams) };
-    world.switchboard.handle_message(Message::Allow { request, opening });
-    world.settle();
-    key
-}
-
-fn media(world: &World, peer: SessionKey, kind: MediaKind) -> Vec<&MediaMessage> {
-    world.peers[&peer].media.iter().filter(|message| message.kind == kind).collect()
-}
-
-fn times(world: &World, peer: SessionKey, kind: MediaKind) -> Vec<u32> {
-    media(world, peer, kind).iter().map(|message| message.timestamp).collect()
-}
-
-/// The largest step between two frames of a kind; fails if timestamps go back. Headers, which a late player gets at 0,
-/// are ignored.
-fn widest_step(world: &World, peer: SessionKey, kind: MediaKind) -> u32 {
-    let frames = media(world, peer, kind).into_iter().filter(|message| message.payload[1] != 0);
-    let times: Vec<_> = frames.map(|message| message.timestamp).collect();
-    assert!(times.is_sorted(), "{kind:?} goes back: {times:?}");
-    times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
-}
-
-fn said_goodbye(world: &World, upstream: SessionKey) -> bool {
-    world
-        .peers
-        .get(&upstream)
-        .is_none_or(|peer| peer.events.iter().any(|event| event.contains("PublishEnded")))
+    let near = world.near(Some(lost), None);
+    assert!(near.continues().is_some(), "held");
+    world.broadcaster("a", client_id, near, &[URL])
 }
 
 #[test]
@@ -83,13 +50,13 @@ fn upstream_and_player_of_a_lost_publisher_get_silence_for_the_window() {
     assert!(world.ended[0].is_held && world.publishes.find_name(b"a").is_none());
     world.pass(Duration::from_millis(9_900));
     for peer in [upstream, player] {
-        assert!(widest_step(&world, peer, MediaKind::Audio) <= 60);
-        let last = *times(&world, peer, MediaKind::Audio).last().expect("audio");
+        assert!(world.widest_step(peer, MediaKind::Audio) <= 60);
+        let last = *world.times(peer, MediaKind::Audio).last().expect("audio");
         assert!((11_600..12_000).contains(&last), "{last}: at the pace of the clock");
     }
-    assert!(!said_goodbye(&world, upstream) && world.holds_ended.is_empty());
+    assert!(!world.has_ended(upstream) && world.holds_ended.is_empty());
     world.pass(Duration::from_secs(1));
-    assert!(said_goodbye(&world, upstream));
+    assert!(world.has_ended(upstream));
     assert!(world.peers[&player].events.iter().any(|event| event.contains("Ended")));
     assert_eq!(world.holds_ended, [HoldEnded { client_id: 1, successor: None }]);
     world.pass(Duration::from_secs(3));
@@ -115,26 +82,26 @@ fn a_successor_continues_on_the_same_connections_after_the_elapsed_time() {
     assert_eq!(world.upstream_peer(), Some(upstream), "the connection is the same");
     assert_eq!(world.resolved.len(), 1);
     for peer in [upstream, player] {
-        assert!(widest_step(&world, peer, MediaKind::Audio) <= 60);
-        let step = widest_step(&world, peer, MediaKind::Video);
+        assert!(world.widest_step(peer, MediaKind::Audio) <= 60);
+        let step = world.widest_step(peer, MediaKind::Video);
         assert!((3_000..3_400).contains(&step), "{step}: the real gap");
         let frames = world.frames(peer);
         let resumed = frames.windows(2).position(|pair| pair[1] < pair[0]).expect("it restarts");
         assert_eq!(frames[resumed + 1], 25, "with a keyframe");
-        let video = media(&world, peer, MediaKind::Video);
+        let video = world.media(peer, MediaKind::Video).collect::<Vec<_>>();
         let headers: Vec<_> = video.iter().filter(|of| of.payload[1] == 0).collect();
         assert_eq!(headers.len(), 2);
         assert_eq!((&headers[1].payload[..], headers[1].timestamp > 2_000), (OTHER_HEADER, true));
-        let audio = media(&world, peer, MediaKind::Audio);
+        let audio = world.media(peer, MediaKind::Audio).collect::<Vec<_>>();
         assert_eq!(audio.iter().filter(|of| of.payload[1] == 0).count(), 1, "not sent again");
     }
-    let record = world.publishes.find(2).expect("it runs");
-    let snapshot = record.snapshot(world.now, std::time::SystemTime::now());
+    let snapshot = world.snapshot(2);
     assert_eq!((snapshot.subscribers, snapshot.upstreams.len()), (2, 1));
     assert!(snapshot.bytes_out > 0 && world.publishes.find_name(b"a").is_some());
-    world.switchboard.end_publish(record.stream, EndReason::Kicked, "");
+    let stream = world.publishes.find(2).expect("it runs").stream;
+    world.switchboard.end_publish(stream, EndReason::Kicked, "");
     world.settle();
-    assert!(said_goodbye(&world, upstream), "an intended end takes effect immediately");
+    assert!(world.has_ended(upstream), "an intended end takes effect immediately");
 }
 
 #[test]
@@ -155,9 +122,9 @@ fn timestamps_continue_over_many_losses_whatever_a_successor_starts_at() {
             world.pass(Duration::from_millis(40));
         }
     }
-    assert!(widest_step(&world, upstream, MediaKind::Audio) <= 200);
-    assert!(widest_step(&world, upstream, MediaKind::Video) < 2_000);
-    let last = *times(&world, upstream, MediaKind::Video).last().expect("video");
+    assert!(world.widest_step(upstream, MediaKind::Audio) <= 200);
+    assert!(world.widest_step(upstream, MediaKind::Video) < 2_000);
+    let last = *world.times(upstream, MediaKind::Video).last().expect("video");
     // Two seconds, six times 1.2, and the gaps of 0.4 to 1.4.
     assert!((14_000..15_200).contains(&last), "{last}");
 }
@@ -172,9 +139,9 @@ fn a_successor_without_media_does_not_extend_the_window() {
     world.hang_up(second);
     assert_eq!(world.reasons().last(), Some(&(2, EndReason::BroadcasterLeft)));
     world.pass(Duration::from_millis(2_900));
-    assert!(!said_goodbye(&world, upstream));
+    assert!(!world.has_ended(upstream));
     world.pass(Duration::from_millis(300));
-    assert!(said_goodbye(&world, upstream));
+    assert!(world.has_ended(upstream));
     assert_eq!(world.holds_ended[1], HoldEnded { client_id: 2, successor: None });
 }
 
@@ -182,21 +149,13 @@ fn a_successor_without_media_does_not_extend_the_window() {
 fn upstreams_that_the_successor_lacks_are_closed_and_its_new_ones_are_dialled() {
     let (mut world, publisher, upstream_key) = live_world();
     world.hang_up(publisher);
-    let key = world.connect(ClientRole::Publish, "a");
-    let request = world.asked.pop_front().expect("it asked");
-    let held = world.publishes.find_held(1).expect("held");
-    let guard = world.publishes.open_successor(&held, 2, None, world.now);
-    let upstreams = vec![upstream("rtmp://other.example/live/out")];
-    let (window, continues) = (WINDOW, Some(held.stream));
-    let opening = Opening { window, continues, beside: None, ..Opening::new(guard, upstreams) };
-    world.switchboard.handle_message(Message::Allow { request, opening });
-    world.settle();
-    assert!(said_goodbye(&world, upstream_key));
+    let near = world.near(Some(1), None);
+    let key = world.broadcaster("a", 2, near, &["rtmp://other.example/live/out"]);
+    assert!(world.has_ended(upstream_key));
     world.pass(Duration::from_millis(100));
     world.send(key, MediaKind::Video, 0, AVC_HEADER);
     send_seconds(&mut world, key, 1);
-    let snapshot = world.publishes.find(2).expect("it runs");
-    let upstreams = snapshot.snapshot(world.now, std::time::SystemTime::now()).upstreams;
+    let upstreams = world.snapshot(2).upstreams;
     assert_eq!(upstreams.len(), 1);
     assert!(upstreams[0].url.contains("other.example") && upstreams[0].bytes_out > 0);
 }
@@ -213,7 +172,7 @@ fn a_held_stream_ends_immediately_when_it_is_released_or_the_service_stops() {
             world.switchboard.handle_message(Message::Release(stream));
         }
         world.settle();
-        assert!(said_goodbye(&world, upstream));
+        assert!(world.has_ended(upstream));
         assert_eq!(world.holds_ended, [HoldEnded { client_id: 1, successor: None }]);
     }
 }
@@ -249,8 +208,8 @@ fn an_upstream_without_audio_keeps_its_silence() {
     let upstream = world.upstream_peer().expect("connected");
     world.hang_up(publisher);
     world.pass(Duration::from_secs(5));
-    assert!(widest_step(&world, upstream, MediaKind::Audio) <= 60);
-    assert!(times(&world, upstream, MediaKind::Audio).last().is_some_and(|last| *last > 7_500));
+    assert!(world.widest_step(upstream, MediaKind::Audio) <= 60);
+    assert!(world.times(upstream, MediaKind::Audio).last().is_some_and(|last| *last > 7_500));
 }
 
 #[test]

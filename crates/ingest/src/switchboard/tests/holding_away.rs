@@ -7,8 +7,8 @@ use headgate_rtmp::{ClientRole, MediaKind};
 
 use super::super::message::Message;
 use super::super::{EndReason, SessionKey};
-use super::workers::{URL, Workers};
-use super::world::AVC_HEADER;
+use super::workers::Workers;
+use super::world::{AVC_HEADER, URL};
 use crate::publish::mailbox::HoldEnded;
 
 /// The first worker holds the stream of publish 1 after 50 frames; returns its upstream.

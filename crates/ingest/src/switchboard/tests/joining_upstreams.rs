@@ -1,17 +1,16 @@
 //! Where pushes join a stream whose keyframes are far apart: upstreams that accept late, come late or come back.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use headgate_rtmp::{MediaKind, MediaMessage};
 
 use super::super::message::Message;
 use super::peer::{Peer, Remote};
-use super::world::{World, upstream};
+use super::world::{URL, World, upstream};
 use crate::EndReason;
 use crate::sample::{AVC_HEADER, picture};
 use crate::switchboard::SessionKey;
 
-const URL: &str = "rtmp://upstream.example/live/out";
 /// AudioSpecificConfig of AAC-LC at 48 kHz in stereo, in its tag body.
 const AAC_HEADER: &[u8] = &[0xaf, 0, 0x11, 0x90];
 
@@ -103,8 +102,7 @@ fn an_upstream_that_accepts_late_gets_the_cached_group() {
         let upstream = sender.accept();
         sender.run(1.0);
         sender.assert_whole(upstream, 0);
-        let publish = sender.world.publishes.find(1).expect("live");
-        let dropped = publish.snapshot(sender.world.now, SystemTime::now()).dropped_frames;
+        let dropped = sender.world.snapshot(1).dropped_frames;
         assert_eq!(dropped, 0, "what it gets later is not dropped");
     }
     let mut sender = Sender::unanswered(100);

@@ -5,11 +5,8 @@ use std::time::Duration;
 use headgate_rtmp::{MediaKind, MediaMessage};
 
 use super::super::{EndReason, SessionKey};
-use super::world::{AVC_HEADER, World};
+use super::world::{AAC_FRAME, AAC_HEADER, AVC_HEADER, URL, World};
 
-const URL: &str = "rtmp://upstream.example/live/out";
-const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
-const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
 /// Of the silent AAC that a stream without audio gets.
 const SILENCE_HEADER: &[u8] = &[0xaf, 0, 0x11, 0x90];
 const MP3_FRAME: &[u8] = &[0x2f, 0xff, 0xfb, 0x90, 0x64];
@@ -57,8 +54,7 @@ fn send(world: &mut World, publisher: SessionKey, n: u32, audio: Option<(&[u8], 
 }
 
 fn bodies(world: &World, peer: SessionKey, kind: MediaKind) -> Vec<(u32, &[u8])> {
-    let messages = world.peers[&peer].media.iter().filter(|message| message.kind == kind);
-    messages.map(|message| (message.timestamp, &message.payload[..])).collect()
+    world.media(peer, kind).map(|message| (message.timestamp, &message.payload[..])).collect()
 }
 
 /// The timestamps at which a body arrived; fails if timestamps of its track go back.

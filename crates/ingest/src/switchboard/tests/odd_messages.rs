@@ -1,21 +1,19 @@
 //! Messages that are not as they should be, in the middle of a publish that a player and an upstream follow: each costs
 //! at most itself, and is counted by kind.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use headgate_media::Irregularity::{
     ConfigurationInvalid, OversizedMessage, TruncatedTag, UnreadableMessage, UnsupportedAudio,
     UnsupportedVideo,
 };
-use headgate_media::{Irregularity, IrregularityCounts};
 use headgate_rtmp::MediaKind::{self, Audio, Video};
 
 use super::super::SessionKey;
-use super::world::World;
+use super::world::{AAC_HEADER, World};
 use crate::EndReason;
 
 const URL: &str = "rtmp://u/live/x";
-const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
 
 /// A publish with a player and an upstream, of which the first frame has arrived.
 struct Live {
@@ -49,13 +47,6 @@ impl Live {
         assert!(self.world.reasons().is_empty());
     }
 
-    fn counts(&self) -> Vec<(Irregularity, u64)> {
-        let record = self.world.publishes.find(1).expect("it runs");
-        let counts: IrregularityCounts =
-            record.snapshot(self.world.now, SystemTime::now()).irregularities;
-        counts.iter().collect()
-    }
-
     /// Bodies of a kind that the player has received.
     fn received(&self, kind: MediaKind) -> Vec<Vec<u8>> {
         let media = self.world.peers[&self.readers[0]].media.iter();
@@ -71,7 +62,7 @@ fn a_sound_publish_counts_nothing() {
         live.world.send(live.publisher, MediaKind::Script, n * 40, b"\x02\0\x0aonTextData\x05");
         live.continues(&n);
     }
-    assert_eq!(live.counts(), []);
+    assert_eq!(live.world.irregularities(), []);
 }
 
 #[test]
@@ -104,7 +95,7 @@ fn tags_that_end_inside_their_header_cost_themselves() {
     ];
     for (count, (kind, tag)) in (1..).zip(tags) {
         live.world.send(live.publisher, kind, 40, tag);
-        assert_eq!(live.counts(), [(TruncatedTag, count)], "{tag:x?}");
+        assert_eq!(live.world.irregularities(), [(TruncatedTag, count)], "{tag:x?}");
         live.continues(&tag);
     }
     // As parts of an aggregate, between good ones.
@@ -118,7 +109,7 @@ fn tags_that_end_inside_their_header_cost_themselves() {
     live.world.send_message(live.publisher, 22, &aggregate);
     live.world.pass(Duration::from_millis(40));
     assert_eq!(live.received(Audio).last(), Some(&b"\xaf\x01good".to_vec()));
-    assert_eq!(live.counts(), [(TruncatedTag, tags.len() as u64 + 3)]);
+    assert_eq!(live.world.irregularities(), [(TruncatedTag, tags.len() as u64 + 3)]);
     live.continues(&"an aggregate");
 }
 
@@ -129,7 +120,7 @@ fn empty_tags_and_ends_of_sequences_count_nothing() {
         live.world.send(live.publisher, kind, 40, tag);
         live.continues(&tag);
     }
-    assert_eq!(live.counts(), []);
+    assert_eq!(live.world.irregularities(), []);
 }
 
 #[test]
@@ -143,7 +134,7 @@ fn audio_that_cannot_be_carried_is_left_out_and_the_video_continues() {
             let mut tag = vec![0xd5; length];
             tag[0] = format << 4 | 2;
             live.world.send(live.publisher, Audio, 40, &tag);
-            assert_eq!(live.counts(), [(UnsupportedAudio, count)], "{format}");
+            assert_eq!(live.world.irregularities(), [(UnsupportedAudio, count)], "{format}");
             live.continues(&format);
         }
     }
@@ -152,7 +143,7 @@ fn audio_that_cannot_be_carried_is_left_out_and_the_video_continues() {
     {
         count += 1;
         live.world.send(live.publisher, Audio, 40, tag);
-        assert_eq!(live.counts(), [(UnsupportedAudio, count)], "{tag:x?}");
+        assert_eq!(live.world.irregularities(), [(UnsupportedAudio, count)], "{tag:x?}");
         live.continues(&tag);
     }
     assert_eq!(live.received(Audio).len(), 1, "the header at the start");
@@ -185,9 +176,7 @@ fn video_that_cannot_be_carried_is_left_out_and_the_audio_continues() {
     }
     let heard = world.peers[&player].media.iter().filter(|of| of.payload.starts_with(&[0xaf, 1]));
     assert_eq!(heard.map(|of| of.payload[2]).collect::<Vec<_>>(), (0..=30).collect::<Vec<_>>());
-    let record = world.publishes.find(1).expect("it runs");
-    let counts = record.snapshot(world.now, SystemTime::now()).irregularities;
-    assert_eq!(counts.iter().collect::<Vec<_>>(), [(UnsupportedVideo, 30 * 9)]);
+    assert_eq!(world.irregularities(), [(UnsupportedVideo, 30 * 9)]);
 }
 
 #[test]
@@ -225,7 +214,7 @@ fn the_flags_of_mp3_leave_as_they_came() {
             let last = media.rfind(|of| of.kind == Audio).expect("audio");
             assert_eq!(last.payload, tag, "{flags:x}");
         }
-        assert_eq!(live.counts(), []);
+        assert_eq!(live.world.irregularities(), []);
     }
 }
 
@@ -248,7 +237,11 @@ fn commands_and_data_that_cannot_be_read_cost_themselves() {
         ] {
             live.world.send_message(live.publisher, kind, &payload);
             count += 1;
-            assert_eq!(live.counts(), [(UnreadableMessage, count)], "{kind} {payload:x?}");
+            assert_eq!(
+                live.world.irregularities(),
+                [(UnreadableMessage, count)],
+                "{kind} {payload:x?}"
+            );
             live.continues(&payload);
             live.world.pass(Duration::from_millis(100));
         }
@@ -265,7 +258,11 @@ fn commands_and_data_that_cannot_be_read_cost_themselves() {
     ] {
         live.world.send_message(live.publisher, kind, payload);
         count += 1;
-        assert_eq!(live.counts(), [(UnreadableMessage, count)], "{kind} {payload:x?}");
+        assert_eq!(
+            live.world.irregularities(),
+            [(UnreadableMessage, count)],
+            "{kind} {payload:x?}"
+        );
         live.continues(&payload);
     }
 }
@@ -281,9 +278,9 @@ fn messages_and_configurations_that_are_too_long_cost_themselves() {
     live.continues(&"a long command");
     live.world.send_message(live.publisher, 9, &long(b"\x27\x01\0\0\0", 8 << 20));
     live.continues(&"a long picture");
-    assert_eq!(live.counts(), [(OversizedMessage, 3)]);
+    assert_eq!(live.world.irregularities(), [(OversizedMessage, 3)]);
     live.world.send_message(live.publisher, 9, &long(b"\x17\0\0\0\0", 65_537));
-    assert_eq!(live.counts(), [(OversizedMessage, 3), (ConfigurationInvalid, 1)]);
+    assert_eq!(live.world.irregularities(), [(OversizedMessage, 3), (ConfigurationInvalid, 1)]);
     live.continues(&"a long configuration");
 }
 

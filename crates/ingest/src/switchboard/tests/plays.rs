@@ -10,10 +10,6 @@ use crate::Denial;
 use crate::switchboard::SessionKey;
 use crate::switchboard::message::Message;
 
-fn was_sent(world: &World, key: SessionKey, words: &str) -> bool {
-    world.peers[&key].events.iter().any(|event| event.contains(words))
-}
-
 /// A live stream "a" of client id 1, a player that waits for it, and the handle of its request.
 fn asked() -> (World, SessionKey, SessionKey, u64) {
     let mut world = World::new();
@@ -55,7 +51,7 @@ fn a_denied_player_is_notified_and_gets_nothing() {
     });
     world.send_frame(publisher, 1, 100);
     world.pass(Duration::from_millis(100));
-    assert!(was_sent(&world, player, "NetStream.Play.Failed"));
+    assert!(world.was_sent(player, "NetStream.Play.Failed"));
     assert!(world.frames(player).is_empty() && world.plays_ended.is_empty());
 }
 
@@ -66,7 +62,7 @@ fn an_unanswered_play_request_is_refused_and_a_later_answer_has_no_effect() {
         world.send_frame(publisher, n, 100);
         world.pass(Duration::from_millis(40));
     }
-    assert!(was_sent(&world, player, "No decision in time"));
+    assert!(world.was_sent(player, "No decision in time"));
     world.allow_play(request);
     world.pass(Duration::from_millis(100));
     assert!(world.frames(player).is_empty());
@@ -87,7 +83,7 @@ fn a_player_that_left_or_whose_stream_ended_meanwhile_is_reported_as_ended() {
     world.pass(Duration::from_secs(1));
     world.allow_play(request);
     world.pass(Duration::from_millis(100));
-    assert!(was_sent(&world, player, "NetStream.Play.StreamNotFound"));
+    assert!(world.was_sent(player, "NetStream.Play.StreamNotFound"));
     assert_eq!(world.plays_ended.len(), 1);
 }
 
@@ -100,7 +96,7 @@ fn a_play_of_a_name_that_is_not_live_is_requested_by_name_and_refused_even_if_al
     assert_eq!((&asked.name[..], asked.client_id), (&b"nobody"[..], None));
     world.allow_play(asked.request);
     world.pass(Duration::from_millis(100));
-    assert!(was_sent(&world, player, "NetStream.Play.StreamNotFound"));
+    assert!(world.was_sent(player, "NetStream.Play.StreamNotFound"));
 }
 
 #[test]

@@ -62,10 +62,6 @@ fn break_connection(world: &mut World) {
     world.hang_up(key);
 }
 
-pub(super) fn was_sent(world: &World, key: SessionKey, words: &str) -> bool {
-    world.peers[&key].events.iter().any(|event| event.contains(words))
-}
-
 pub(super) fn pulls(world: &World) -> Vec<PullStatus> {
     world.publishes.pulls(world.now, std::time::SystemTime::now())
 }
@@ -79,9 +75,9 @@ fn a_play_starts_once_the_source_has_sent_something() {
     let mut world = world();
     let player = pulling(&mut world, 7);
     world.pass(Duration::from_secs(4));
-    assert!(!was_sent(&world, player, "Ready"));
+    assert!(!world.was_sent(player, "Ready"));
     send_frames(&mut world, 0..3);
-    assert!(was_sent(&world, player, "Ready"));
+    assert!(world.was_sent(player, "Ready"));
     assert_eq!(world.frames(player), [0, 1, 2]);
     let [pull] = &pulls(&world)[..] else { panic!("one pull") };
     assert_eq!((&pull.name[..], pull.client_id, pull.players), (&b"a"[..], 7, 1));
@@ -119,7 +115,7 @@ fn a_pull_without_players_ends_after_five_seconds() {
     assert!(ends(&world).is_empty());
     world.pass(Duration::from_millis(200));
     assert_eq!(ends(&world), [PullEnd::Unread]);
-    let goodbye = world.upstream_peer().is_some_and(|key| was_sent(&world, key, "PlayEnded"));
+    let goodbye = world.upstream_peer().is_some_and(|key| world.was_sent(key, "PlayEnded"));
     assert!(goodbye, "the source gets the closing commands");
     world.pass(Duration::from_secs(3));
     assert!(world.switchboard.is_empty() && pulls(&world).is_empty());
@@ -131,7 +127,7 @@ fn a_refusal_by_the_source_is_passed_on_to_the_player() {
     world.upstream.1 = false;
     let player = pulling(&mut world, 7);
     world.pass(Duration::from_secs(1));
-    assert!(was_sent(&world, player, "NetStream.Play.StreamNotFound"));
+    assert!(world.was_sent(player, "NetStream.Play.StreamNotFound"));
     assert_eq!(ends(&world), [PullEnd::Refused]);
     assert_eq!(world.plays_ended.len(), 1);
 }
@@ -145,7 +141,7 @@ fn a_source_that_is_unreachable_or_silent_for_five_seconds_is_given_up() {
         world.pass(Duration::from_millis(if is_reachable { 4_900 } else { 0 }));
         assert_eq!(ends(&world).is_empty(), is_reachable);
         world.pass(Duration::from_secs(3));
-        assert!(was_sent(&world, player, "NetStream.Play.StreamNotFound"));
+        assert!(world.was_sent(player, "NetStream.Play.StreamNotFound"));
         assert_eq!(ends(&world), [PullEnd::Lost]);
         assert!(world.switchboard.is_empty());
     }
@@ -162,7 +158,7 @@ fn the_end_of_the_stream_at_its_source_ends_its_players() {
     }
     world.settle();
     world.pass(Duration::from_secs(2));
-    assert!(was_sent(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert!(world.was_sent(player, "NetStream.Play.UnpublishNotify"));
     assert_eq!(ends(&world), [PullEnd::SourceEnded]);
     assert!(world.ended.is_empty(), "no publish has ended");
     assert_eq!(world.pulls_ended[0].client_id, 7);
@@ -199,7 +195,7 @@ fn a_lost_stream_that_is_gone_or_was_replaced_ends_its_players() {
         let pull = world.wanted.pop_front().expect("asked").pull;
         world.switchboard.handle_message(Message::DialPull { pull, source: answer });
         world.pass(Duration::from_secs(1));
-        assert!(was_sent(&world, player, "NetStream.Play.UnpublishNotify"));
+        assert!(world.was_sent(player, "NetStream.Play.UnpublishNotify"));
         assert_eq!(ends(&world), [PullEnd::SourceEnded]);
     }
 }
@@ -219,7 +215,7 @@ fn a_lost_source_is_retried_for_five_seconds() {
         world.pass(Duration::from_millis(100));
     }
     assert!((8..=11).contains(&tries), "{tries}");
-    assert!(was_sent(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert!(world.was_sent(player, "NetStream.Play.UnpublishNotify"));
     assert_eq!(ends(&world), [PullEnd::Lost]);
     assert!(world.switchboard.is_empty());
 }
@@ -228,7 +224,7 @@ fn a_lost_source_is_retried_for_five_seconds() {
 fn a_lost_stream_ends_if_the_gateway_does_not_answer() {
     let (mut world, player) = lost();
     world.pass(Duration::from_secs(7));
-    assert!(was_sent(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert!(world.was_sent(player, "NetStream.Play.UnpublishNotify"));
     assert_eq!((world.wanted.len(), ends(&world)), (1, vec![PullEnd::Lost]));
 }
 
@@ -239,7 +235,7 @@ fn a_publish_that_starts_on_this_node_replaces_the_pull() {
     send_frames(&mut world, 0..3);
     let publisher = world.publisher("a", 8, &[]);
     world.pass(Duration::from_secs(2));
-    assert!(was_sent(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert!(world.was_sent(player, "NetStream.Play.UnpublishNotify"));
     assert_eq!(ends(&world), [PullEnd::PublishedHere]);
     assert!(pulls(&world).is_empty());
     world.send_frame(publisher, 0, 100);
@@ -284,7 +280,7 @@ fn another_node_is_served_only_from_a_publish_and_is_not_counted() {
     world.pass(Duration::from_millis(100));
     assert_eq!(world.frames(node), [0, 1]);
     let record = world.publishes.find(1).expect("it runs");
-    let snapshot = record.snapshot(world.now, std::time::SystemTime::now());
+    let snapshot = world.snapshot(1);
     assert_eq!((snapshot.bytes_out, snapshot.subscribers), (0, 0));
     assert!(record.players.status(world.now, std::time::SystemTime::now()).is_empty());
 
@@ -300,7 +296,7 @@ fn another_node_is_served_only_from_a_publish_and_is_not_counted() {
     let message = Message::AllowPlay { request, guard, is_counted: false };
     world.switchboard.handle_message(message);
     world.pass(Duration::from_millis(100));
-    assert!(was_sent(&world, node, "NetStream.Play.StreamNotFound"));
+    assert!(world.was_sent(node, "NetStream.Play.StreamNotFound"));
 }
 
 #[test]
@@ -316,7 +312,7 @@ fn a_source_that_sends_invalid_media_is_left_and_the_worker_continues() {
     }
     world.wanted = VecDeque::new();
     world.pass(Duration::from_secs(8));
-    assert!(was_sent(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert!(world.was_sent(player, "NetStream.Play.UnpublishNotify"));
     assert_eq!(ends(&world).len(), 1);
     let publisher = world.publisher("b", 9, &[]);
     world.send_frame(publisher, 0, 100);
@@ -350,7 +346,8 @@ fn players_of_another_worker_share_the_pull_and_keep_it_running() {
     world.hang_up(player);
     world.pass(Duration::from_secs(8));
     assert!(ends(&world).is_empty());
-    world.switchboard.handle_message(Message::Detach { stream: record.stream, relay });
+    relay.leave();
+    world.switchboard.drain_relays();
     world.pass(Duration::from_secs(6));
     assert_eq!(ends(&world), [PullEnd::Unread]);
 }
@@ -364,5 +361,5 @@ fn a_stop_ends_pulls_too() {
     world.settle();
     world.pass(Duration::from_secs(3));
     assert_eq!(ends(&world), [PullEnd::Shutdown]);
-    assert!(was_sent(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert!(world.was_sent(player, "NetStream.Play.UnpublishNotify"));
 }

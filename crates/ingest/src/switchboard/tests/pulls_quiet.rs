@@ -6,7 +6,7 @@ use std::time::Duration;
 use headgate_rtmp::{ClientRole, MediaKind};
 
 use super::peer::Remote;
-use super::pulls::{ends, lost, pulling, pulls, send_frames, source, was_sent, world};
+use super::pulls::{ends, lost, pulling, pulls, send_frames, source, world};
 use super::world::World;
 use crate::EndReason;
 use crate::publish::play_guard::PlayGuard;
@@ -63,7 +63,7 @@ impl Nodes {
     /// Fails if the pull has ended, has asked where the stream is, or has ended its player.
     fn expect_unbroken(&self) {
         assert!(self.node.wanted.is_empty() && ends(&self.node).is_empty());
-        assert!(!was_sent(&self.node, self.player, "NetStream.Play.UnpublishNotify"));
+        assert!(!self.node.was_sent(self.player, "NetStream.Play.UnpublishNotify"));
     }
 }
 
@@ -120,7 +120,7 @@ fn players_on_another_node_stay_until_the_end_of_the_hold() {
     assert_eq!(nodes.source.reasons(), [(7, EndReason::Silent)]);
     nodes.expect_unbroken();
     nodes.pass(3 * SECOND);
-    assert!(was_sent(&nodes.node, nodes.player, "NetStream.Play.UnpublishNotify"));
+    assert!(nodes.node.was_sent(nodes.player, "NetStream.Play.UnpublishNotify"));
     assert_eq!(ends(&nodes.node), [PullEnd::SourceEnded]);
 }
 
@@ -216,6 +216,6 @@ fn a_source_that_accepts_each_play_and_closes_is_given_up_after_five_seconds() {
         }
         world.pass(SECOND / 10);
     }
-    assert!(was_sent(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert!(world.was_sent(player, "NetStream.Play.UnpublishNotify"));
     assert_eq!(ends(&world), [PullEnd::Lost]);
 }

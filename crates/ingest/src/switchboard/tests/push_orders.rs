@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use headgate_rtmp::MediaKind;
 
-use super::world::{World, upstream};
+use super::world::{URL, World, upstream};
 use crate::switchboard::message::Message;
 use crate::{PushOrder, PushStep, Upstream, UpstreamCause, UpstreamState};
-
-const URL: &str = "rtmp://upstream.example/live/out";
 
 fn order(world: &mut World, order: PushOrder) {
     let publish = world.publishes.find(1).expect("live");
@@ -19,8 +17,7 @@ fn order(world: &mut World, order: PushOrder) {
 }
 
 fn state(world: &World) -> UpstreamState {
-    let publish = world.publishes.find(1).expect("live");
-    publish.snapshot(world.now, std::time::SystemTime::now()).upstreams[0].state
+    world.snapshot(1).upstreams[0].state
 }
 
 fn test(world: &mut World, upstream: Upstream, time: Duration) {

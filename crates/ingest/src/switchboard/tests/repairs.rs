@@ -1,18 +1,16 @@
 //! Publishers whose configuration, framing or keyframe marks are wrong: what their readers and upstreams get, and how it
 //! is named.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use headgate_media::Irregularity;
 use headgate_rtmp::MediaKind;
 
-use super::world::{AVC_HEADER, World, upstream};
+use super::world::{AVC_HEADER, URL, World};
+use crate::publish::near::Near;
 use crate::sample::{number, picture};
 use crate::switchboard::SessionKey;
-use crate::switchboard::message::{Message, Opening};
-use headgate_rtmp::ClientRole;
 
-const URL: &str = "rtmp://upstream.example/live/out";
 /// The parameter sets of [`AVC_HEADER`].
 const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50, 0x1e, 0xd0, 0x0f];
 const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
@@ -20,21 +18,7 @@ const RECOVERY_POINT: &[u8] = &[6, 6, 2, 0x0c, 0x24, 0x80];
 
 /// A publisher that has sent nothing yet.
 fn publisher_without_header(world: &mut World, upstreams: &[&str]) -> SessionKey {
-    let key = world.connect(ClientRole::Publish, "a");
-    let request = world.asked.pop_front().expect("it asked");
-    let guard = world.publishes.open(1, 0, None, world.now);
-    let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
-    let (window, continues, beside) = (Duration::ZERO, None, None);
-    let opening = Opening { window, continues, beside, ..Opening::new(guard, upstreams) };
-    world.switchboard.handle_message(Message::Allow { request, opening });
-    world.settle();
-    key
-}
-
-fn irregularities(world: &World) -> Vec<(Irregularity, u64)> {
-    let record = world.publishes.find(1).expect("it runs");
-    let snapshot = record.snapshot(world.now, SystemTime::now());
-    snapshot.irregularities.iter().collect()
+    world.broadcaster("a", 1, Near::default(), upstreams)
 }
 
 /// The tag bodies of configurations that a peer has received.
@@ -88,7 +72,7 @@ fn readers_get_lengths_and_a_configuration_for_start_codes_without_one() {
             let is_framed = |body: &[u8]| headgate_media::h264::Framing::Lengths(4).kinds(body);
             assert!(frames.iter().all(|of| is_framed(&of.payload[5..]).is_some()));
         }
-        let counts = irregularities(&world);
+        let counts = world.irregularities();
         assert!(counts.contains(&(Irregularity::FramingConverted, 60)), "{counts:?}");
     }
 }
@@ -103,7 +87,7 @@ fn frames_without_any_configuration_are_withheld_and_named_within_three_seconds(
         world.send(key, MediaKind::Audio, n * 20, &[0xaf, 1, 0x21, 9, 9]);
     }
     assert_eq!(world.peers[&player].media.len(), 0);
-    let counts = irregularities(&world);
+    let counts = world.irregularities();
     let named: Vec<_> = counts.iter().map(|(kind, _)| *kind).collect();
     let [video, audio] =
         [Irregularity::VideoConfigurationMissing, Irregularity::AudioConfigurationMissing];
@@ -127,7 +111,7 @@ fn a_header_that_comes_a_second_late_costs_no_frame() {
     for peer in [player, upstream] {
         assert_eq!(world.frames(peer), (0..50).collect::<Vec<_>>());
     }
-    assert!(irregularities(&world).is_empty());
+    assert!(world.irregularities().is_empty());
 }
 
 #[test]
@@ -143,7 +127,7 @@ fn keyframes_with_any_frame_type_are_started_on() {
         });
         let player = world.player("a");
         assert_eq!(world.frames(player), (25..40).collect::<Vec<_>>(), "{frame_type}");
-        assert_eq!(irregularities(&world), [(Irregularity::KeyframeMismarked, 2)]);
+        assert_eq!(world.irregularities(), [(Irregularity::KeyframeMismarked, 2)]);
         let first = &world.peers[&player].media.iter().find(|of| number(&of.payload).is_some());
         assert_eq!(first.map(|of| of.payload[0]), Some(0x17));
     }
@@ -189,7 +173,7 @@ fn a_push_and_a_late_player_join_a_stream_without_idr_pictures_at_recovery_point
         let frames = world.peers[&peer].media.iter().filter(|of| of.kind == MediaKind::Video);
         assert!(frames.count() > 40, "{peer:?}");
     }
-    let counts = irregularities(&world);
+    let counts = world.irregularities();
     assert_eq!(
         counts.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
         [Irregularity::RecoveryPoint]
@@ -200,10 +184,7 @@ fn a_push_and_a_late_player_join_a_stream_without_idr_pictures_at_recovery_point
 fn a_keyframe_that_readers_wait_for_is_reported() {
     let mut world = World::new();
     let key = world.publisher("a", 1, &[]);
-    let awaited = |world: &World| {
-        let record = world.publishes.find(1).expect("it runs");
-        record.snapshot(world.now, SystemTime::now()).keyframe_awaited.map(|of| of.as_secs())
-    };
+    let awaited = |world: &World| world.snapshot(1).keyframe_awaited.map(|of| of.as_secs());
     let without_keyframes = |n: u32, body: Vec<u8>| match n {
         0 | 325 => body,
         _ => picture(false, n, body.len()),

@@ -91,18 +91,20 @@ fn a_burst_for_players_that_left_does_not_reach_later_ones() {
     let mut world = World::on(1, 2);
     let guard = world.publishes.open(1, 0, None, world.now);
     world.publishes.enter_name(b"cam", guard.record());
-    let stream = guard.record().stream;
     let gone = world.player("cam");
     let relay = attached(&world);
     world.hang_up(gone);
     let player = world.player("cam");
-    let burst = Some(vec![keyframe(1)]);
-    world.switchboard.handle_message(Message::Seed { stream, relay, burst });
+    relay.tell(guard.record().clone(), Some(vec![keyframe(1)]));
+    world.switchboard.drain_relays();
     world.settle();
     assert!(world.frames(player).is_empty(), "an old burst");
-    let (relay, burst) = (attached(&world), Some(vec![keyframe(2)]));
+    let relay = attached(&world);
     relay.push(&keyframe(3), std::iter::empty());
-    world.switchboard.handle_message(Message::Seed { stream, relay, burst });
+    world.switchboard.drain_relays();
+    world.settle();
+    assert!(world.frames(player).is_empty(), "the burst comes first");
+    relay.tell(guard.record().clone(), Some(vec![keyframe(2)]));
     world.switchboard.drain_relays();
     world.settle();
     assert_eq!(world.frames(player), [2, 3]);
@@ -151,9 +153,7 @@ fn accepted_elsewhere(bodies: &[&[u8]]) -> Vec<(Codec, FrameKind)> {
     let attach = Message::Attach { stream: record.stream, reader: 1, relay };
     home.switchboard.handle_message(attach);
     home.settle();
-    for (_, seed) in home.posted.drain(..) {
-        away.switchboard.handle_message(seed);
-    }
+    away.switchboard.drain_relays();
     for body in bodies {
         home.send(publisher, MediaKind::Audio, 0, body);
         away.switchboard.drain_relays();

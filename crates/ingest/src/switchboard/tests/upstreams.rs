@@ -5,11 +5,9 @@ use std::time::Duration;
 use headgate_media::{Channels, opus};
 use headgate_rtmp::MediaKind;
 
-use super::world::World;
+use super::world::{URL, World};
 use crate::EndReason;
 use crate::switchboard::SessionKey;
-
-const URL: &str = "rtmp://upstream.example/live/out";
 
 /// Seconds between the attempts so far, rounded.
 fn pauses(world: &World) -> Vec<u64> {

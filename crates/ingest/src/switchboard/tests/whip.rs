@@ -6,15 +6,24 @@ use headgate_peer::{Event, Publisher, Settings};
 use headgate_whip::sdp::{AnswerSettings, OwnOffer, read_offer, write_answer};
 use headgate_whip::{Credentials, Identity, Path, WhipSession};
 
-use super::super::message::Message;
-use super::super::message::{Opening, WhipOpening};
-use super::world::{World, address, upstream};
+use super::super::message::{Message, Opening};
+use super::world::{World, address};
 use crate::EndReason;
+use crate::publish::near::Near;
 use crate::publish::whip_record::WhipRecord;
+use crate::session::whip_publisher::WhipPublisher;
 
 const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0xda, 0x01, 0x40, 0x16, 0xe8, 0x40];
 const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
 const OPUS: &[u8] = &[0x78, 1, 2, 3];
+
+/// Opens an allowed publish.
+fn open(world: &mut World, session: WhipSession, awaits_answer: bool, opening: Opening) {
+    let record = opening.guard.record().clone();
+    let name = format!("cam{}", record.client_id).into_bytes();
+    let whip = Box::new(WhipPublisher::new(session, awaits_answer, record, world.now));
+    world.switchboard.handle_message(Message::OpenWhip { whip, name, opening });
+}
 
 /// A client and the path that it uses.
 pub(super) struct Client {
@@ -52,14 +61,9 @@ impl Client {
         let answer = write_answer(&offer, &settings);
         publisher.handle_answer(world.now, &answer).expect("an acceptable answer");
         let record = WhipRecord::new(offer.clone(), candidates);
-        let guard = world.publishes.open(client_id, 0, Some(record), world.now);
         let session = WhipSession::new(&identity, &offer, &credentials, 0, world.now);
-        world.switchboard.handle_message(Message::OpenWhip(Box::new(WhipOpening {
-            session: Box::new(session),
-            awaits_answer: false,
-            name: format!("cam{client_id}").into_bytes(),
-            opening: Opening::new(guard, upstreams.iter().map(|url| upstream(url)).collect()),
-        })));
+        let opening = world.opening(client_id, Near::default(), Some(record), upstreams);
+        open(world, session, false, opening);
         let path = Path::from(address(40_000 + u16::try_from(client_id).expect("small")));
         let (is_connected, feedback, frames) = (false, 0, 0);
         let mut client = Self { publisher, path, is_connected, feedback, frames };
@@ -291,14 +295,9 @@ fn an_unanswered_offer_of_ours_accepts_no_client_and_ends_after_ten_seconds() {
     let credentials = Credentials::generate(&identity).expect("randomness");
     let offer = OwnOffer::new(true, true).expect("two sections");
     let record = WhipRecord::with_own_offer(&offer, credentials.clone(), 0, Vec::new());
-    let guard = world.publishes.open(1, 0, Some(record), world.now);
     let session = WhipSession::new(&identity, offer.expected(), &credentials, 0, world.now);
-    world.switchboard.handle_message(Message::OpenWhip(Box::new(WhipOpening {
-        session: Box::new(session),
-        awaits_answer: true,
-        name: b"cam".to_vec(),
-        opening: Opening::new(guard, Vec::new()),
-    })));
+    let opening = world.opening(1, Near::default(), Some(record), &[]);
+    open(&mut world, session, true, opening);
     world.settle();
     assert!(world.switchboard.has_streams() && world.switchboard.routes.len() == 0);
     world.pass(Duration::from_secs(9));

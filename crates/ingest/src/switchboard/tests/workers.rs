@@ -2,11 +2,9 @@
 
 use headgate_rtmp::ClientRole;
 
-use super::super::message::{Message, Opening};
+use super::super::message::Message;
 use super::super::{EndReason, SessionKey};
-use super::world::{World, upstream};
-
-pub(super) const URL: &str = "rtmp://upstream.example/live/out";
+use super::world::{URL, World};
 
 pub(super) struct Workers {
     pub(super) home: World,
@@ -31,15 +29,12 @@ impl Workers {
 
     /// The gateway allows `request` as publish 2, which continues publish 1 if that is held and else stands by for it.
     pub(super) fn allow(&mut self, request: u64) {
-        let publishes = &self.home.publishes;
-        let (held, running) = (publishes.find_held(1), publishes.find(1));
-        let (continues, beside) =
-            (held.as_ref().map(|of| of.stream), running.as_ref().map(|of| of.stream));
-        let near = held.or(running).expect("it runs or is held");
-        let guard = publishes.open_successor(&near, 2, None, self.home.now);
-        let (upstreams, window) = (vec![upstream(URL)], self.home.window);
-        let stream = guard.record().stream;
-        let opening = Opening { window, continues, beside, ..Opening::new(guard, upstreams) };
+        let near = match self.home.near(Some(1), None) {
+            near if near.continues().is_some() => near,
+            _ => self.home.near(None, Some(1)),
+        };
+        let opening = self.home.opening(2, near, None, &[URL]);
+        let stream = opening.guard.record().stream;
         self.home.switchboard.handle_message(Message::Expect(stream));
         self.away.switchboard.handle_message(Message::Allow { request, opening });
         self.away.settle();

@@ -10,8 +10,8 @@ use headgate_rtmp::{
     ClientConfig, ClientRole, ClientSession, Limits, MediaKind, ServerConfig, ServerSession,
 };
 
-use super::super::message::{Message, Opening};
 use super::super::moved_publish::MovedPublish;
+use super::super::message::Message;
 use super::super::*;
 use super::peer::{Peer, Remote, take};
 use super::recorder::recording_encoders;
@@ -26,6 +26,11 @@ pub(super) use crate::sample::AVC_HEADER;
 use crate::sample::{number, picture};
 use crate::transcoding::{Transcoders, TranscodingThreads};
 use crate::{EndReason, UpstreamTested, UpstreamUrl};
+
+/// An upstream of the tests.
+pub(super) const URL: &str = "rtmp://upstream.example/live/out";
+pub(super) const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
+pub(super) const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
 
 /// How often the worker wakes when it is busy.
 const TICK: Duration = Duration::from_millis(10);
@@ -145,26 +150,6 @@ impl World {
         let remote = Remote::Client(Box::new(ClientSession::new(config, self.now)));
         self.add_peer(key, remote, usize::MAX);
         self.settle();
-        key
-    }
-
-    /// A publisher of `name`, allowed under `client_id`, with its headers sent.
-    pub(super) fn publisher(
-        &mut self,
-        name: &str,
-        client_id: u64,
-        upstreams: &[&str],
-    ) -> SessionKey {
-        let key = self.connect(ClientRole::Publish, name);
-        let request = self.asked.pop_front().expect("it asked");
-        let worker = self.switchboard.sessions.context.worker;
-        let guard = self.publishes.open(client_id, worker, None, self.now);
-        let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
-        let (window, continues) = (self.window, None);
-        let opening = Opening { window, continues, beside: None, ..Opening::new(guard, upstreams) };
-        self.switchboard.handle_message(Message::Allow { request, opening });
-        self.settle();
-        self.send(key, MediaKind::Video, 0, AVC_HEADER);
         key
     }
 
