@@ -10,8 +10,8 @@ use headgate_rtmp::{
     ClientConfig, ClientRole, ClientSession, Limits, MediaKind, ServerConfig, ServerSession,
 };
 
-use super::super::moved_publish::MovedPublish;
 use super::super::message::Message;
+use super::super::moved_publish::MovedPublish;
 use super::super::*;
 use super::peer::{Peer, Remote, take};
 use super::recorder::recording_encoders;
