@@ -124,7 +124,7 @@ const dashboard = bundle("dashboard", {
 /** The pages below /docs/guide. */
 const guidePages = bundle("guide", {
   name: "guide",
-  sources: ["docs", "SECURITY.md", "scripts/guide-markdown.mjs"],
+  sources: ["docs", "SECURITY.md", "scripts/guide-markdown.mjs", "ts/http/guide/html-text.ts"],
   words: ["guide-pages.mjs"],
 });
 

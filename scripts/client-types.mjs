@@ -19,12 +19,10 @@ const { apiDocument } = await built("app.js");
 const { codesAsMarkdown, codesOf } = await built("http/error-codes.js");
 const { SETTINGS } = await built("settings.js");
 const CONTRACT = "test/fixtures/api-contract.txt";
-const contract = new Set([
-  ...contractLines(readFileSync(join(root, CONTRACT), "utf8")),
-  ...contractOf(apiDocument("0")),
-]);
+const document = apiDocument("0");
+const contract = new Set([...contractLines(readFileSync(join(root, CONTRACT), "utf8")), ...contractOf(document)]);
 const files = {
-  "ts/client/paths.d.ts": HEAD + astToString(await openapiTypes(apiDocument("0"))),
+  "ts/client/paths.d.ts": HEAD + astToString(await openapiTypes(document)),
   [CONTRACT]: contractText([...contract].sort()),
   "ts/client/error-codes.ts": HEAD + namesOf("MANAGEMENT_ERRORS", "management") + namesOf("TOKEN_ERRORS", "token"),
   ...withTable("docs/management.md", "error codes", codesAsMarkdown()),

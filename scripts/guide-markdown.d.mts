@@ -9,7 +9,7 @@ export function renderMarkdown(
   options: {
     readonly path: string;
     readonly shownAt: (path: string) => Shown | null;
-    readonly diagrams?: Readonly<Record<string, string>>;
+    readonly drawingOf?: (diagram: string) => string;
   },
 ): { readonly html: string; readonly sections: readonly { readonly id: string; readonly title: string }[] };
 export function slugs(): (title: string) => string;

@@ -1,15 +1,15 @@
 // Renders Markdown as HTML for the guide: headings get the same anchors as on forges, links between files become links
 // between pages, and raw HTML in a text is escaped, except comments, which are left out.
-import { createHash } from "node:crypto";
 import { posix } from "node:path";
 import { Marked } from "marked";
+import { escapeHtml } from "../dist/http/guide/html-text.js";
 
 /** Comments mark the generated parts of a file. */
 const COMMENT = /^<!--(?:(?!-->)[\s\S])*-->\s*$/;
 
 /** `path`: path of the file in the repository, the base of relative links. `shownAt`: null for targets without a page;
- *  their links become plain text. `diagrams`: SVG by the SHA-256 of a diagram's text; others are shown as text. */
-export function renderMarkdown(text, { path, shownAt, diagrams = {} }) {
+ *  their links become plain text. `drawingOf`: the SVG of a Mermaid diagram; without it they are shown as text. */
+export function renderMarkdown(text, { path, shownAt, drawingOf = null }) {
   const sections = [];
   const slug = slugs();
   const marked = new Marked({
@@ -34,8 +34,7 @@ export function renderMarkdown(text, { path, shownAt, diagrams = {} }) {
       },
       code({ text: code, lang }) {
         const name = /^\w+/.exec(lang ?? "")?.[0];
-        const drawing = diagrams[hashOf(code)];
-        if (name === "mermaid" && drawing !== undefined) return diagramWith(drawing, code);
+        if (name === "mermaid" && drawingOf !== null) return diagramWith(drawingOf(code), code);
         return `<pre tabindex="0"${name === undefined ? "" : ` data-language="${name}"`}><code>${escapeHtml(code)}\n</code></pre>\n`;
       },
       table({ header, rows }) {
@@ -84,8 +83,6 @@ export function slugs() {
   };
 }
 
-export const hashOf = (text) => createHash("sha256").update(text).digest("hex");
-
 /** The text of a heading without Markdown syntax. */
 function plain(words) {
   return words
@@ -106,8 +103,4 @@ function target(href, path, shownAt) {
 function diagramWith(drawing, code) {
   const svg = drawing.replace("<svg ", '<svg role="img" aria-label="A diagram, given as text below" ');
   return `<figure class="diagram" tabindex="0">${svg}<details><summary>As text</summary><pre tabindex="0"><code>${escapeHtml(code)}\n</code></pre></details></figure>\n`;
-}
-
-function escapeHtml(text) {
-  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }

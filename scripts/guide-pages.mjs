@@ -3,14 +3,14 @@
 // file that is not in it comes last, so that none is missing. A Mermaid diagram becomes an SVG, which the page colours,
 // light or dark: it has classes and presentation attributes but no style of its own, which the policy of the page would
 // refuse.
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { renderMermaidSVG } from "beautiful-mermaid";
 import { root } from "./build.mjs";
-import { hashOf, partsOf, renderMarkdown } from "./guide-markdown.mjs";
+import { partsOf, renderMarkdown } from "./guide-markdown.mjs";
 
 const BUILT = join(root, "dist", "guide");
-const DIAGRAM = /^```mermaid\n(.*?)\n```$/gms;
 /** A row of the first page's table of contents: the title of a group, and links to its pages. */
 const CONTENTS = /^\| \*\*(.+?)\*\* \| (.+) \|$/gm;
 /** The first page, which a forge shows for the folder. */
@@ -49,11 +49,10 @@ function nameOf(path) {
 }
 
 function pageOf({ name, path, href, title, text }) {
-  const diagrams = Object.fromEntries([...text.matchAll(DIAGRAM)].map(([, of]) => [hashOf(of), drawingOf(of)]));
   const parts = partsOf(text).map(({ id, title: section, text: words }) => {
     return { href: id === null ? href : `${href}#${id}`, titles: [title, section], text: words };
   });
-  return { name, href, title, ...renderMarkdown(text, { path, shownAt, diagrams }), parts };
+  return { name, href, title, ...renderMarkdown(text, { path, shownAt, drawingOf }), parts };
 }
 
 function shownAt(path) {
@@ -64,7 +63,8 @@ function shownAt(path) {
 }
 
 function drawingOf(text) {
-  return withoutStyle(renderMermaidSVG(text, { transparent: true }), `d${hashOf(text).slice(0, 8)}-`);
+  const hash = createHash("sha256").update(text).digest("hex").slice(0, 8);
+  return withoutStyle(renderMermaidSVG(text, { transparent: true }), `d${hash}-`);
 }
 
 /** `prefix`: of its ids, so that several diagrams of a page do not share one. */
