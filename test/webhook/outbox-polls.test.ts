@@ -89,6 +89,57 @@ test("an event that becomes due while another organisation's is delivered is del
   await outbox.stop(5_000);
 });
 
+test("an event written between the beginning of a poll and its organisation's turn is delivered immediately", async () => {
+  const { db, clock } = stage;
+  const delivered: number[] = [];
+  let isFirst = true;
+  const outbox = outboxOf({
+    webhook: {
+      // Called when a poll has begun, before the first organisation has its turn: the end of a publish is recorded a
+      // moment later by the clock, and asks for its delivery.
+      load() {
+        if (isFirst) {
+          isFirst = false;
+          clock.ms += 5;
+          const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
+          const event = { id: "msg_1", organisation_id: "org1", client_id: 7, url: "https://a.example/", ...times };
+          void db
+            .insertInto("outbox")
+            .values({ ...event, body: "call=publish_done" })
+            .execute();
+          outbox.added("org1");
+        }
+        return { inFlight: 0, waiting: 0, open: [], slow: [] };
+      },
+      async post(call) {
+        delivered.push(call.event.clientId);
+        return ANSWER;
+      },
+    },
+  });
+  outbox.added("org2"); // an end of another publish: this poll reads no organisation but those named
+  await until(() => delivered.length > 0);
+  expect(delivered).toEqual([7]);
+  await outbox.stop(5_000);
+});
+
+test("an event written just before the clock was set back by less than a second is delivered within seconds", async () => {
+  const { db, clock } = stage;
+  const { outbox, reads } = countedOutbox();
+  const times = { next_attempt_at: clock.ms + 300, created_at: clock.ms + 300, epoch: 1 };
+  const event = { id: "msg_1", organisation_id: "org1", client_id: 7, url: "https://a.example/", ...times };
+  await db
+    .insertInto("outbox")
+    .values({ ...event, body: "call=publish_done" })
+    .execute();
+  outbox.added("org1");
+  await until(() => reads() === 1);
+  clock.ms += 1_000;
+  const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
+  await until(async () => (await isDelivered()) !== null);
+  await outbox.stop(5_000);
+});
+
 test("an organisation's only event is read once", async () => {
   const { db, clock } = stage;
   const event = { id: "msg_1", organisation_id: "org1", client_id: 1, url: "https://a.example/", epoch: 1 };
