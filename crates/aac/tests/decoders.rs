@@ -1,52 +1,16 @@
 //! Every stream is legal: a decoder that knows nothing of this encoder accepts each access unit.
 #![allow(clippy::unwrap_used, reason = "a test ends at what it does not expect")]
 
+mod round_trip;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use headgate_aac::{Config, DELAY_SAMPLES, Encoder, FRAME_SAMPLES};
-use symphonia_codec_aac::AacDecoder;
-use symphonia_core::codecs::audio::well_known::CODEC_ID_AAC;
-use symphonia_core::codecs::audio::{AudioCodecParameters, AudioDecoder, AudioDecoderOptions};
-use symphonia_core::packet::Packet;
-use symphonia_core::units::{Duration, Timestamp};
-
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self) -> f32 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
-}
+use round_trip::{Noise, round_trip};
 
 fn config(channels: u8, bitrate: u32) -> Config {
     Config { channels, bitrate, largest_access_unit: None }
-}
-
-/// Encodes, decodes each unit, and returns the decoded samples (interleaved) and the bytes.
-fn round_trip(config: Config, samples: &[f32]) -> (Vec<f32>, usize) {
-    let mut encoder = Encoder::new(config).unwrap();
-    let mut parameters = AudioCodecParameters::new();
-    parameters
-        .for_codec(CODEC_ID_AAC)
-        .with_sample_rate(48_000)
-        .with_extra_data(Box::new(encoder.audio_specific_config()));
-    let mut decoder = AacDecoder::try_new(&parameters, &AudioDecoderOptions::default()).unwrap();
-    let (mut out, mut bytes, mut frame) = (Vec::new(), 0, Vec::new());
-    let size = FRAME_SAMPLES * usize::from(config.channels);
-    for samples in samples.chunks_exact(size) {
-        let unit = encoder.encode_f32(samples).unwrap();
-        assert!(unit.len() <= 768 * usize::from(config.channels));
-        bytes += unit.len();
-        let packet = Packet::new(0, Timestamp::new(0), Duration::new(1_024), unit.to_vec());
-        let decoded = decoder.decode(&packet).unwrap();
-        frame.clear();
-        decoded.copy_to_vec_interleaved::<f32>(&mut frame);
-        out.extend_from_slice(&frame);
-    }
-    (out, bytes)
 }
 
 /// Whatever is hard: noise, silence, no numbers, full scale, clicks and tones, three frames each.
