@@ -26,6 +26,10 @@ test("webhook, settings, usage and audit are at hand on the command line, as the
   expect(await json("settings", "set", "require_token", "on")).toMatchObject({ require_token: true });
   expect(await json("settings", "set", "hold_s", "7")).toMatchObject({ hold_s: 7 });
   expect((await run("settings", "show")).out).toMatch(/^hold_s +7$/m);
+  expect(await run("settings", "set", "require_token", "yes")).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("require_token is on or off, not yes"),
+  });
   expect(await run("settings", "set", "hold", "7")).toMatchObject({
     code: 2,
     err: expect.stringContaining("there is no setting hold;") as string,

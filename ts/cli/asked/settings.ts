@@ -20,8 +20,11 @@ export async function runSettings(words: readonly string[], flags: GivenFlags): 
       const known = (await ask(flags, "GET", PATH)) as object;
       if (!Object.hasOwn(known, setting))
         throw new ConfigInvalid(`there is no setting ${setting}; there are ${Object.keys(known).join(", ")}`);
-      const body = { [setting]: settingValue(wanted(value, `the value of ${setting}`)) };
-      return show(flags, await ask(flags, "PUT", PATH, body));
+      const given = settingValue(wanted(value, `the value of ${setting}`));
+      const present: unknown = Reflect.get(known, setting);
+      if (typeof present === "boolean" && typeof given !== "boolean")
+        throw new ConfigInvalid(`${setting} is on or off, not ${value}`);
+      return show(flags, await ask(flags, "PUT", PATH, { [setting]: given }));
     }
     default:
       throw unknownVerb("settings", verb, SETTINGS_VERBS);

@@ -57,6 +57,7 @@ hr { border: 0; border-top: 1px solid var(--line); margin: 2rem 0; }
 .steps a[rel=next]::after { content: " →"; }
 .steps a[rel=prev]::before { content: "← "; }
 .block { position: relative; }
+.block > pre { padding-right: 5rem; }
 .block > button { position: absolute; top: 0.4rem; right: 0.4rem; font: inherit; font-size: 0.8125rem; padding: 0.15rem 0.6rem; border: 1px solid var(--line); border-radius: 6px; background: var(--page); color: var(--ink); cursor: pointer; }
 .block > button:focus-visible, .find :is(input, button):focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
 .find { display: flex; flex: 0 1 18rem; gap: 0.4rem; margin-left: auto; min-width: 0; margin-bottom: 0; }
@@ -76,6 +77,7 @@ mark { background: light-dark(#ffe9a8, #5a4a12); color: var(--ink); border-radiu
   main { padding: 1rem 1.1rem 2rem; }
   header { position: static; flex-wrap: wrap; gap: 0.5rem 1rem; }
   .find { order: 1; flex: 1 1 100%; }
+  .block > pre { padding-right: 1rem; }
   .block > button { position: static; display: block; margin: -0.9rem 0 1.1rem auto; }
   .diagram svg { max-width: none; }
   #pages { position: static; max-height: none; padding: 0.5rem 1.1rem 3rem; border-top: 1px solid var(--line); background: var(--side); }
