@@ -29,7 +29,7 @@ import { REFUSAL_ROUTES, refusalRoutes } from "./http/monitoring/refusal-routes.
 import { STATUS_ROUTES, statusRoutes } from "./http/monitoring/status-routes.ts";
 import { TIMELINE_ROUTES, timelineRoutes } from "./http/monitoring/timeline-routes.ts";
 import type { Describe, Env, Forward } from "./http/openapi.ts";
-import { type CheckWebhookUrl, ORGANISATION_ROUTES, organisationRoutes } from "./http/organisation.ts";
+import { ORGANISATION_ROUTES, organisationRoutes } from "./http/organisation.ts";
 import { BROADCAST_ROUTES, broadcastRoutes } from "./http/pages/broadcast.ts";
 import { DASHBOARD_ROUTES, dashboardRoutes } from "./http/pages/dashboard.ts";
 import { DOCS_ROUTES, docsRoutes } from "./http/pages/docs.ts";
@@ -73,6 +73,7 @@ import { createLogins } from "./organisation/logins.ts";
 import { createReadLimits } from "./organisation/reads/read-limits.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
+import type { CheckWebhookUrl } from "./publish/addresses/address-guard.ts";
 import type { Captures } from "./publish/capture/captures.ts";
 import type { PublishKeys } from "./publish/key/publish-key.ts";
 import type { Publishing } from "./publish/lifecycle.ts";

@@ -7,15 +7,12 @@ import type { Customers } from "../organisation/customers.ts";
 import { setWebhook } from "../organisation/organisations.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { webhookShownTo, withoutQuery } from "../organisation/webhook-url.ts";
-import type { checkWebhookUrl } from "../publish/addresses/address-guard.ts";
+import type { CheckWebhookUrl } from "../publish/addresses/address-guard.ts";
 import { limitsOf } from "../publish/limits/organisation-limiter.ts";
 import type { Workbench } from "../publish/webhook/workbench.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
 import { type Declarations, newRoutes, Organisation, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { acceptAddress, webhookAddress } from "./request/webhook-address.ts";
-
-/** Validates a webhook URL before it is saved: null when it may be saved (W21). */
-export type CheckWebhookUrl = typeof checkWebhookUrl;
 
 export const ORGANISATION_ROUTES = {
   "GET /organisation": {

@@ -12,7 +12,7 @@ import {
 } from "../organisation/webhook/copy-address.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { webhookShownTo, withoutQuery } from "../organisation/webhook-url.ts";
-import type { checkWebhookUrl } from "../publish/addresses/address-guard.ts";
+import type { CheckWebhookUrl } from "../publish/addresses/address-guard.ts";
 import type { Workbench } from "../publish/webhook/workbench.ts";
 import type { Schema } from "../store/schema.ts";
 import { WebhookFailure, webhookFailureOf } from "./monitoring/webhook-failure.ts";
@@ -74,7 +74,7 @@ export function webhookCopyRoutes(
   deps: RouteDeps & {
     readonly db: Kysely<Schema>;
     readonly clock: { now(): number };
-    readonly checkWebhookUrl: typeof checkWebhookUrl;
+    readonly checkWebhookUrl: CheckWebhookUrl;
     readonly copySecrets: Pick<WebhookSecrets, "ensure" | "isSet" | "rotate">;
     readonly customers: Pick<Customers, "forget">;
     readonly workbench: Pick<Workbench, "copiesChanged">;

@@ -10,7 +10,7 @@ import {
   ROLES_LIMIT,
   type StoredProvider,
 } from "../../organisation/identity/provider.ts";
-import type { checkWebhookUrl } from "../../publish/addresses/address-guard.ts";
+import type { CheckWebhookUrl } from "../../publish/addresses/address-guard.ts";
 import type { OrganisationTable, Schema } from "../../store/schema.ts";
 import { type Declarations, newRoutes, Role, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
 import { baseUrlOf } from "../request/request.ts";
@@ -132,7 +132,7 @@ export function identityProviderRoutes(
     readonly db: Kysely<Schema>;
     readonly clock: { now(): number };
     readonly config: Pick<Config, "dev" | "http">;
-    readonly checkWebhookUrl: typeof checkWebhookUrl;
+    readonly checkWebhookUrl: CheckWebhookUrl;
     readonly identityProviders: IdentityProviders;
   },
 ): Routes["hono"] {

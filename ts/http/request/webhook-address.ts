@@ -6,7 +6,7 @@ import { type Actor, changed } from "../../organisation/audit.ts";
 import type { Caller } from "../../organisation/callers.ts";
 import type { Customers } from "../../organisation/customers.ts";
 import type { WebhookSecrets } from "../../organisation/webhook-secret.ts";
-import type { checkWebhookUrl } from "../../publish/addresses/address-guard.ts";
+import type { CheckWebhookUrl } from "../../publish/addresses/address-guard.ts";
 import type { Schema } from "../../store/schema.ts";
 
 /** null or an empty string removes it. */
@@ -25,7 +25,7 @@ export const NewSecret = z.object({
 export async function acceptAddress(
   deps: {
     /** null when it may be saved (W21). */
-    readonly checkWebhookUrl: typeof checkWebhookUrl;
+    readonly checkWebhookUrl: CheckWebhookUrl;
     readonly config: { readonly dev: boolean };
   },
   secrets: Pick<WebhookSecrets, "ensure">,

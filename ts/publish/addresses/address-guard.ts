@@ -42,6 +42,8 @@ export async function checkWebhookUrl(
   return refusal && { reason: `${refusal.reason} (${FOR_TESTS})` };
 }
 
+export type CheckWebhookUrl = typeof checkWebhookUrl;
+
 /** For people who try Headgate on their own machine. */
 const FOR_TESTS = "for tests, a service started with --dev takes local addresses and http";
 
