@@ -112,6 +112,7 @@ export async function startCustomer(): Promise<Customer> {
 
   const server = createServer({ key, cert, keepAliveTimeout: 60_000 }, (incoming, response) => {
     void record(incoming).then(async (request) => {
+      if (request === null) return;
       requests.push(request);
       for (const wake of [...waiting]) wake();
       respond(await answering(request), response);
@@ -124,9 +125,14 @@ export async function startCustomer(): Promise<Customer> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
 
-  async function record(incoming: IncomingMessage): Promise<CustomerRequest> {
+  /** Null when the service ends or is killed before the whole request has arrived. */
+  async function record(incoming: IncomingMessage): Promise<CustomerRequest | null> {
     const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    try {
+      for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    } catch {
+      return null;
+    }
     const body = Buffer.concat(chunks).toString("latin1");
     return {
       method: incoming.method ?? "",
