@@ -1,7 +1,7 @@
 // A proxy between a browser and the service: an HTTP hop that puts its own address into the answer, and a UDP hop that
 // loses, delays and reorders datagrams.
 import { createSocket, type Socket } from "node:dgram";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** Extra delay of a datagram that is overtaken, ms. */
@@ -69,7 +69,10 @@ export async function startLossyProxy(service: string, { loss, delay, reorder }:
     pass(() => through.send(datagram, port, host));
   });
 
-  const server = createServer(async (request, response) => {
+  // A caller or a service that goes away costs its request.
+  const server = createServer((request, response) => void forward(request, response).catch(() => response.destroy()));
+
+  async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const type = request.headers["content-type"];
@@ -93,7 +96,8 @@ export async function startLossyProxy(service: string, { loss, delay, reorder }:
       if (value !== null) response.setHeader(name, value);
     }
     response.writeHead(passed.status).end(body);
-  });
+  }
+
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     http: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
