@@ -2,7 +2,7 @@
 import { sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createAlertRecords } from "../../ts/publish/alerts/alert-records.ts";
+import { createAlertRecords, WAITING_LIMIT } from "../../ts/publish/alerts/alert-records.ts";
 import { openStage, type Stage, until } from "../support/publishing.ts";
 
 let stage: Stage;
@@ -50,4 +50,36 @@ test("alerts that cannot be written are logged once, and written as soon as the 
   const sent = rows.map(({ body }) => new URLSearchParams(body).get("event"));
   expect(sent.toSorted()).toEqual(events.toSorted());
   expect(lines).toHaveLength(1);
+});
+
+test("an organisation whose webhook takes no alerts has a thousand that wait, and no more", async () => {
+  const { db, clock, service } = stage;
+  const customer = await service.customers.of("org1");
+  const url = "https://b.example/";
+  const copies = { url, events: "alerts", keys: [] } as const;
+  const lines: string[] = [];
+  const records = createAlertRecords({
+    db,
+    member: { epoch: 1 },
+    customers: { of: async () => ({ ...customer, copies }) },
+    outboxes: { outbox: { added() {} }, webhook_copy_outbox: { added() {} } },
+    clock: { now: () => clock.ms },
+    log: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }),
+  });
+  const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
+  const waiting = Array.from({ length: WAITING_LIMIT - 1 }, (_, at) => ({
+    ...{ id: `msg_${at}`, organisation_id: "org1", client_id: 0, url, body: "call=health", call: "health" as const },
+    ...times,
+  }));
+  await db.insertInto("webhook_copy_outbox").values(waiting).execute();
+  const text = { event: "webhook_failing", since: clock.ms, upstream: null, detail: "" } as const;
+  const written = async () => {
+    records.add({ organisationId: "org1", subject: null, webhook: null, trace: null, text });
+    await records.stop(5_000); // waits until it is written
+    return (await db.selectFrom("webhook_copy_outbox").select("id").execute()).length;
+  };
+  expect(await written()).toBe(WAITING_LIMIT);
+  expect(lines).toEqual([]);
+  expect(await written()).toBe(WAITING_LIMIT);
+  expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([{ dropped: 1 }]);
 });

@@ -1,6 +1,6 @@
 // Data that a broadcaster sends: metadata during the broadcast, connect_info for its own upstream (P11, P12).
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { writeAmf0 } from "../../ts/publish/whip/amf0.ts";
+import { readJsonObject, writeAmf0 } from "../../ts/publish/whip/amf0.ts";
 import { expectProblem, NO_SESSION, openWhipGateway, TO_STREAM, type WhipGateway } from "../support/whip-gateway.ts";
 
 let gateway: WhipGateway;
@@ -31,6 +31,14 @@ test("AMF0 is encoded as specified", () => {
   const long = writeAmf0("x".repeat(70_000));
   expect(long.subarray(0, 5).toString("hex")).toBe("0c00011170");
   expect(long).toHaveLength(70_005);
+});
+
+test("an object has at most 1,024 members and six levels", () => {
+  const wide = (members: number) => JSON.stringify({ a: Array.from({ length: members - 1 }, () => null) });
+  expect(readJsonObject(wide(1_024))).not.toBeNull();
+  expect(readJsonObject(wide(1_025))).toBeNull();
+  expect(readJsonObject(JSON.stringify(deep(6)))).not.toBeNull();
+  expect(readJsonObject(JSON.stringify(deep(7)))).toBeNull();
 });
 
 test.each<[what: string, body: unknown]>([

@@ -6,6 +6,7 @@ import type { Kysely } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { WebhookCall } from "../../../ts/publish/webhook/call.ts";
+import { listDeliveries } from "../../../ts/publish/webhook/delivery-list.ts";
 import { createDeliveryLog, type DeliveryLog } from "../../../ts/publish/webhook/delivery-log.ts";
 import { KeptResponse } from "../../../ts/publish/webhook/kept-response.ts";
 import type { Store } from "../../../ts/store/open.ts";
@@ -239,4 +240,15 @@ test("calls are written every second, together", async () => {
   } finally {
     vi.useRealTimers();
   }
+});
+
+test("of copies those count as failed that got neither a success nor 410", async () => {
+  const deliveries = openLog(NEVER_TOO_MUCH);
+  for (const status of [199, 200, 299, 300, 409, 410, 411, 500]) {
+    deliveries.note(callOf(status), { ...ANSWER, status }, 3, null, "copies");
+  }
+  await deliveries.flush();
+  const all = { copies: true, call: null, clientId: null, name: null, before: null, quantity: 100 };
+  const { rows: failed } = await listDeliveries(db, "org", { ...all, failed: true });
+  expect(failed.map(({ status }) => Number(status)).toSorted()).toEqual([199, 300, 409, 411, 500]);
 });
