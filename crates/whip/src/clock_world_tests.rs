@@ -251,6 +251,21 @@ fn a_single_outlier_is_not_followed() {
 }
 
 #[test]
+fn a_picture_stamped_too_early_or_too_late_leaves_no_skew() {
+    for reports in ALL_REPORTS {
+        for off in [-900, -300, 80, 130, 300, 499] {
+            let outlier = move |at: i64| {
+                let is_outlier = at > 0 && at % (5 * SECOND) == 0;
+                Some((1, if is_outlier { at + off * MS } else { at }))
+            };
+            let outcome = World::new(40).video_clock(outlier).reports(reports).run();
+            let is_settled = |at: i64| at > 5_500 && !(0..500).contains(&(at % 5_000));
+            outcome.expect_good(&format!("{off} ms, {reports:?}"), is_settled);
+        }
+    }
+}
+
+#[test]
 fn clocks_may_wrap_at_any_time() {
     for base in [u32::MAX - 1_000, u32::MAX / 2, u32::MAX - 2_000_000] {
         let mut world = World::new(60).reports(Reports::Browser);
