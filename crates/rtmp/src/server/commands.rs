@@ -34,6 +34,11 @@ impl ServerSession {
                 self.state = State::PublishAsked;
                 self.events.push_back(ServerEvent::PublishRequested(target));
             }
+            // An encoder that repeats its request has missed the answer.
+            ("publish", State::Publishing) if self.target == Some(self.target_of(command)) => {
+                self.use_stream(stream);
+                self.send_status(publish_started());
+            }
             ("publish", _) => {
                 let text = "One publish per connection";
                 self.send_status(status("error", "NetStream.Publish.BadName", text));
@@ -95,8 +100,18 @@ impl ServerSession {
     }
 
     fn ask(&mut self, stream: u32, command: &Command) -> Target {
-        // Some encoders publish on stream 0; our messages must use the stream they were given.
+        self.use_stream(stream);
+        let target = self.target_of(command);
+        self.target = Some(target.clone());
+        target
+    }
+
+    /// Some encoders publish on stream 0; our messages must use the stream they were given.
+    const fn use_stream(&mut self, stream: u32) {
         self.stream = if stream == 0 { MEDIA_STREAM } else { stream };
+    }
+
+    fn target_of(&self, command: &Command) -> Target {
         let name = command.arguments.first().and_then(Value::as_bytes).unwrap_or_default();
         Target::parse(&self.app, &self.connect_app, name)
     }
