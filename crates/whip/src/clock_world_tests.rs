@@ -180,6 +180,28 @@ fn reports_are_believed_as_far_as_they_are_possible() {
 }
 
 #[test]
+fn a_single_wrong_report_is_forgotten_even_if_it_is_the_first() {
+    for reports in [Reports::Browser, Reports::Often] {
+        for at_s in [1, 5, 20] {
+            for (ntp, rtp) in
+                [(0, 150), (0, 250), (200, 200), (0, 1_000), (0, -290), (3_600_000, 0)]
+            {
+                for is_audio in [false, true] {
+                    let mut world = World::new(60).reports(reports);
+                    let sender = if is_audio { &mut world.audio } else { &mut world.video };
+                    sender.report_errors = Box::new(move |at| match at == at_s * SECOND {
+                        true => (ntp * MS, rtp * MS),
+                        false => (0, 0),
+                    });
+                    let what = format!("{ntp}, {rtp} ms at {at_s} s, {reports:?}, {is_audio}");
+                    world.run().expect_good(&what, |at| at > at_s * 1_000 + 16_000);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn latencies_that_reports_show_are_corrected_exactly() {
     for (audio, video) in [(20, 300), (300, 100), (40, 900), (5, 120)] {
         for reports in [Reports::Often, Reports::Browser] {
