@@ -83,9 +83,9 @@ pub struct ServerSession {
     state: State,
     accepted_at: Instant,
     connect_app: Vec<u8>,
-    /// Message stream and target of the publish or play.
+    /// Message stream of the publish or play, its target, and the type of the publish.
     stream: u32,
-    target: Option<Target>,
+    asked: Option<(Target, Vec<u8>)>,
     /// Message streams created: they are numbered from 1 on.
     streams: u32,
     commands: Rate,
@@ -116,7 +116,7 @@ impl ServerSession {
             accepted_at: now,
             connect_app: Vec::new(),
             stream: MEDIA_STREAM,
-            target: None,
+            asked: None,
             streams: 0,
             sent_fc_publish: false,
             four_cc_list: Vec::new(),

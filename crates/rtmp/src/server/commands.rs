@@ -35,7 +35,7 @@ impl ServerSession {
                 self.events.push_back(ServerEvent::PublishRequested(target));
             }
             // An encoder that repeats its request has missed the answer.
-            ("publish", State::Publishing) if self.target == Some(self.target_of(command)) => {
+            ("publish", State::Publishing) if self.asked == Some(self.read_request(command)) => {
                 self.use_stream(stream);
                 self.send_status(publish_started());
             }
@@ -101,9 +101,8 @@ impl ServerSession {
 
     fn ask(&mut self, stream: u32, command: &Command) -> Target {
         self.use_stream(stream);
-        let target = self.target_of(command);
-        self.target = Some(target.clone());
-        target
+        let request = self.read_request(command);
+        self.asked.insert(request).0.clone()
     }
 
     /// Some encoders publish on stream 0; our messages must use the stream they were given.
@@ -111,9 +110,9 @@ impl ServerSession {
         self.stream = if stream == 0 { MEDIA_STREAM } else { stream };
     }
 
-    fn target_of(&self, command: &Command) -> Target {
-        let name = command.arguments.first().and_then(Value::as_bytes).unwrap_or_default();
-        Target::parse(&self.app, &self.connect_app, name)
+    fn read_request(&self, command: &Command) -> (Target, Vec<u8>) {
+        let text = |n| command.arguments.get(n).and_then(Value::as_bytes).unwrap_or_default();
+        (Target::parse(&self.app, &self.connect_app, text(0)), text(1).to_vec())
     }
 
     pub(super) fn close_with(&mut self, code: &str, description: &str) {

@@ -231,7 +231,7 @@ fn media_is_reported_only_for_an_allowed_publish() {
 fn two_publishes_in_one_write_are_one_request() {
     let mut encoder = Encoder::connected();
     for name in ["cam", "two"] {
-        encoder.command(1, "publish", 5.0, &[null(), string(name), string("live")]);
+        encoder.command(1, "publish", 5.0, &[null(), string("cam"), string(name)]);
     }
     assert_eq!(encoder.asked().0, "cam");
     let text = "One publish per connection";
