@@ -296,9 +296,15 @@ impl TrackClock {
 
     /// Notes how late the newest packet is, and inserts the time that the clock is known to have missed.
     fn insert(&mut self, arrival: i64, is_other_on_time: bool) -> i64 {
-        let late = arrival - self.last_us - self.inserted_us;
+        let mut late = arrival - self.last_us - self.inserted_us;
         self.last_late = late;
-        let late = if late < self.least_late - FAST_US { self.fast(arrival, late) } else { late };
+        if late < self.least_late - FAST_US {
+            let Some(confirmed) = self.confirm_fast(arrival, late) else {
+                self.begins_step = false;
+                return 0;
+            };
+            late = confirmed;
+        }
         self.least_late = self.least_late.min(late);
         let begins_step = self.lateness.note(arrival, late);
         self.begins_step = begins_step;
@@ -317,17 +323,15 @@ impl TrackClock {
         inserted.map_or(0, |(inserted, _)| inserted)
     }
 
-    /// What the lateness of a packet that is faster than all others is taken to be.
+    /// What the lateness of a packet that is so fast is taken to be; `None` if no other was as fast.
     #[cold]
-    fn fast(&mut self, arrival: i64, late: i64) -> i64 {
+    fn confirm_fast(&mut self, arrival: i64, late: i64) -> Option<i64> {
         if !self.lateness.is_settled() {
-            return late;
+            return Some(late);
         }
-        let before = self.fast.replace((late, arrival));
-        let confirms = |(fast, since): &(i64, i64)| {
-            arrival - since <= FAST_TIME_US && *fast < self.least_late - FAST_US
-        };
-        before.filter(confirms).map_or(self.least_late, |(fast, _)| late.max(fast))
+        let (fast, since) = self.fast.replace((late, arrival))?;
+        let is_confirmed = arrival - since <= FAST_TIME_US && fast < self.least_late - FAST_US;
+        is_confirmed.then_some(late.max(fast))
     }
 
     /// The lateness of the packets that have been late without a break, if that is the clock's fault.
