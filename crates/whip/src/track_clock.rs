@@ -296,14 +296,11 @@ impl TrackClock {
 
     /// Notes how late the newest packet is, and inserts the time that the clock is known to have missed.
     fn insert(&mut self, arrival: i64, is_other_on_time: bool) -> i64 {
-        let mut late = arrival - self.last_us - self.inserted_us;
+        let late = arrival - self.last_us - self.inserted_us;
         self.last_late = late;
-        if late < self.least_late - FAST_US {
-            let Some(confirmed) = self.confirm_fast(arrival, late) else {
-                self.begins_step = false;
-                return 0;
-            };
-            late = confirmed;
+        if late < self.least_late - FAST_US && !self.is_so_fast(arrival, late) {
+            self.begins_step = false;
+            return 0;
         }
         self.least_late = self.least_late.min(late);
         let begins_step = self.lateness.note(arrival, late);
@@ -323,15 +320,16 @@ impl TrackClock {
         inserted.map_or(0, |(inserted, _)| inserted)
     }
 
-    /// What the lateness of a packet that is so fast is taken to be; `None` if no other was as fast.
+    /// Whether a packet that is faster than all others shows how fast the network is: another was about as fast.
     #[cold]
-    fn confirm_fast(&mut self, arrival: i64, late: i64) -> Option<i64> {
+    fn is_so_fast(&mut self, arrival: i64, late: i64) -> bool {
         if !self.lateness.is_settled() {
-            return Some(late);
+            return true;
         }
-        let (fast, since) = self.fast.replace((late, arrival))?;
-        let is_confirmed = arrival - since <= FAST_TIME_US && fast < self.least_late - FAST_US;
-        is_confirmed.then_some(late.max(fast))
+        let before = self.fast.replace((late, arrival));
+        before.is_some_and(|(fast, since)| {
+            arrival - since <= FAST_TIME_US && (fast - late).abs() <= FAST_US
+        })
     }
 
     /// The lateness of the packets that have been late without a break, if that is the clock's fault.
