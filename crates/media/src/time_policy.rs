@@ -37,6 +37,8 @@ const FOLLOW_BACK_US: i64 = 500_000;
 const FOLLOW_TIME_US: i64 = 5_000_000;
 /// A clock that was set is recognised where it was before for this long.
 const RETURN_TIME_US: i64 = 60_000_000;
+/// A frame that is shown this long before or after it is decoded: no reordering takes so long.
+const COMPOSITION_LIMIT_MS: u32 = 10_000;
 /// Own times beyond this (2,283 years) count as this, so that sums cannot overflow.
 const OWN_LIMIT_US: i64 = 1 << 56;
 
@@ -88,6 +90,15 @@ impl TimePolicy {
         let is_near = at.abs_diff(reference.out) <= APART_US.unsigned_abs();
         let floor = if this.has_begun { this.out } else { 0 };
         Timestamp::from_micros(if is_near { at.max(floor) } else { reference.out })
+    }
+
+    /// The composition time with which a frame is passed on: its own, unless it cannot be meant.
+    pub fn place_composition(&mut self, millis: i32) -> i32 {
+        if millis.unsigned_abs() <= COMPOSITION_LIMIT_MS {
+            return millis;
+        }
+        self.note(Irregularity::TimeOutlier);
+        0
     }
 
     /// The publisher's own time of the newest frame of a track, or of the other track before it has any.

@@ -20,7 +20,7 @@ use crate::message::{MediaKind, PING_REQUEST, STREAM_BEGIN, STREAM_EOF, status};
 use crate::rate::Rate;
 use crate::unread::Unread;
 use crate::wire::{MEDIA_STREAM, Wire};
-use crate::{Error, Framed, Limits, Output};
+use crate::{Error, Framed, Limits, Output, Target};
 
 /// Settings for serving one connection.
 #[derive(Clone, Debug)]
@@ -83,8 +83,9 @@ pub struct ServerSession {
     state: State,
     accepted_at: Instant,
     connect_app: Vec<u8>,
-    /// Message stream of the publish or play.
+    /// Message stream of the publish or play, its target, and the type of the publish.
     stream: u32,
+    asked: Option<(Target, Vec<u8>)>,
     /// Message streams created: they are numbered from 1 on.
     streams: u32,
     commands: Rate,
@@ -115,6 +116,7 @@ impl ServerSession {
             accepted_at: now,
             connect_app: Vec::new(),
             stream: MEDIA_STREAM,
+            asked: None,
             streams: 0,
             sent_fc_publish: false,
             four_cc_list: Vec::new(),

@@ -178,7 +178,7 @@ impl World {
                 }
                 What::Packet { captured, ssrc, rtp, arrived } => {
                     let shown = clock.stamp_video(time(arrived), ssrc, rtp);
-                    let Some(frame) = reorder.stamp(shown, captured == 0) else {
+                    let Some(frame) = reorder.stamp(shown, captured == 0, false) else {
                         out.withheld += 1;
                         continue;
                     };

@@ -180,6 +180,28 @@ fn reports_are_believed_as_far_as_they_are_possible() {
 }
 
 #[test]
+fn a_single_wrong_report_is_forgotten_even_if_it_is_the_first() {
+    for reports in [Reports::Browser, Reports::Often] {
+        for at_s in [1, 5, 20] {
+            for (ntp, rtp) in
+                [(0, 150), (0, 250), (200, 200), (0, 1_000), (0, -290), (3_600_000, 0)]
+            {
+                for is_audio in [false, true] {
+                    let mut world = World::new(60).reports(reports);
+                    let sender = if is_audio { &mut world.audio } else { &mut world.video };
+                    sender.report_errors = Box::new(move |at| match at == at_s * SECOND {
+                        true => (ntp * MS, rtp * MS),
+                        false => (0, 0),
+                    });
+                    let what = format!("{ntp}, {rtp} ms at {at_s} s, {reports:?}, {is_audio}");
+                    world.run().expect_good(&what, |at| at > at_s * 1_000 + 16_000);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn latencies_that_reports_show_are_corrected_exactly() {
     for (audio, video) in [(20, 300), (300, 100), (40, 900), (5, 120)] {
         for reports in [Reports::Often, Reports::Browser] {
@@ -246,6 +268,21 @@ fn a_single_outlier_is_not_followed() {
             outcome.expect_good(&format!("{far} ms, {reports:?}"), |at| at > 5_000);
             assert_eq!(outcome.count(Irregularity::TimeOutlier), 14, "{far} ms");
             assert_eq!(outcome.counts.iter().count(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_picture_stamped_too_early_or_too_late_leaves_no_skew() {
+    for reports in ALL_REPORTS {
+        for off in [-900, -300, 80, 130, 300, 499] {
+            let outlier = move |at: i64| {
+                let is_outlier = at > 0 && at % (5 * SECOND) == 0;
+                Some((1, if is_outlier { at + off * MS } else { at }))
+            };
+            let outcome = World::new(40).video_clock(outlier).reports(reports).run();
+            let is_settled = |at: i64| at > 5_500 && !(0..500).contains(&(at % 5_000));
+            outcome.expect_good(&format!("{off} ms, {reports:?}"), is_settled);
         }
     }
 }

@@ -154,6 +154,10 @@ impl Depacketizer {
             // Padding that probes the bandwidth belongs to no access unit.
             return;
         }
+        let timestamp = match self.timestamp.filter(|open| *open != timestamp) {
+            Some(open) => self.continued(open, payload).unwrap_or(timestamp),
+            None => timestamp,
+        };
         if self.gap > 0 {
             self.place_gap(timestamp, payload);
         }

@@ -189,6 +189,64 @@ fn every_picture_of_a_sender_with_malformed_payloads_is_shown() {
     }
 }
 
+/// Each NAL unit in fragments of four bytes.
+fn in_fragments(nals: &[Vec<u8>]) -> Packets {
+    let mut packets: Packets =
+        nals.iter().flat_map(|nal| fu_a(nal, 4)).map(|piece| (false, piece)).collect();
+    packets.last_mut().expect("a packet").0 = true;
+    packets
+}
+
+#[test]
+fn what_comes_between_the_fragments_of_a_slice_costs_itself() {
+    let table: &[&[u8]] = &[
+        &[0x7f, 1],
+        &[0x60, 1, 2, 3],
+        &[6, 5, 1, 0, 0x80],
+        &[9, 0x10],
+        &[0x0c, 0xff],
+        &[0x1c, 0x06, 1],
+        &[25, 0, 0, 0, 1, 6],
+        &[29, 0x86, 0, 0, 1],
+    ];
+    for odd in table {
+        let pack = |nals: &[Vec<u8>]| {
+            let mut packets = in_fragments(nals);
+            let last = packets.len() - 1;
+            packets.insert(last, (false, odd.to_vec()));
+            packets
+        };
+        let counters = publish(pack, false);
+        assert!((200..=201).contains(&counters.malformed), "{odd:02x?}: {counters:?}");
+    }
+}
+
+#[test]
+fn a_packet_with_a_wrong_timestamp_costs_no_picture() {
+    for pack in [&in_fragments as Pack<'_>, &as_single] {
+        for wrong in 0..pack(&picture(1)).len() {
+            let (mut depacketizer, mut units) = (Depacketizer::new(&[]), Vec::new());
+            for n in 0..201 {
+                for (place, (marker, payload)) in pack(&picture(n)).into_iter().enumerate() {
+                    let is_wrong = n % 20 == 7 && place == wrong;
+                    let timestamp = if is_wrong { n + 1_000_000 } else { n };
+                    let mut emit = |unit: AccessUnit| units.push(unit);
+                    depacketizer.handle_payload(timestamp, marker, &payload, &mut emit);
+                    depacketizer.finish_marked(&mut emit);
+                }
+            }
+            assert_eq!(units.len(), 201, "packet {wrong}");
+            for (n, unit) in (0..).zip(&units) {
+                let nals = picture(n);
+                let slices: Vec<&[u8]> =
+                    nals.iter().filter(|nal| nal[0] & 0x1f < 6).map(|nal| &nal[..]).collect();
+                assert_eq!(unit.data, with_lengths(&slices), "packet {wrong} of {n}");
+                assert!(unit.timestamp == n || wrong == 0, "packet {wrong} of {n}");
+            }
+        }
+    }
+}
+
 #[test]
 fn every_picture_of_a_sender_with_misplaced_markers_is_shown() {
     let on_each = |nals: &[Vec<u8>]| nals.iter().map(|nal| (true, nal.clone())).collect();

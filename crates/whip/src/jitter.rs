@@ -42,6 +42,9 @@ const JUMP_LIMIT: u64 = 2000;
 /// A packet further ahead than this is believed only when a second one confirms it (RFC 3550 A.1): a single stray number
 /// would make everything after it late.
 const STEP_LIMIT: i64 = 64;
+/// RTP time after the newest packet, and before it, of which no late packet is: a second of video, and a minute.
+const LATE_AHEAD: u32 = 90_000;
+const LATE_BEHIND: u32 = 60 * 90_000;
 
 /// What `emit` receives, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +89,8 @@ pub struct Jitter {
     /// Extended sequence number expected next.
     next: u64,
     highest: u64,
+    /// RTP time of the packet with the highest number.
+    newest: u32,
     waiting: BTreeMap<u64, Waiting>,
     waiting_bytes: usize,
     holes: Holes,
@@ -111,6 +116,7 @@ impl Jitter {
             source: Source::default(),
             next: 0,
             highest: 0,
+            newest: 0,
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             holes: Holes::default(),
@@ -153,6 +159,9 @@ impl Jitter {
         } else {
             return self.handle_far(now, step, header, payload, emit);
         };
+        if sequence < self.next && !is_repeated && self.is_renumbered(header) {
+            return self.handle_far(now, step, header, payload, emit);
+        }
         self.take(now, sequence, header, payload, is_repeated, emit)
     }
 
@@ -177,7 +186,7 @@ impl Jitter {
         self.counters.received += 1;
         if sequence > self.highest {
             self.holes.open(now, self.highest + 1, sequence);
-            self.highest = sequence;
+            (self.highest, self.newest) = (sequence, header.timestamp);
         } else {
             let since = self.holes.since(sequence);
             if self.holes.fill(now, sequence, is_repeated) {

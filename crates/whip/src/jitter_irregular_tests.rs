@@ -73,3 +73,37 @@ fn after_two_unanswered_packets_the_next_is_not_waited_for_until_an_answer_comes
     track.wait(8_200 + 499);
     assert_eq!(track.out.last(), Some(&18));
 }
+
+#[test]
+fn numbers_that_go_back_cost_less_than_two_seconds_whatever_the_clock_does() {
+    // Packets of 20 ms: how far their numbers go back, and by what their RTP time moves.
+    for back in [2, 70, 500, 1_000, 1_999, 2_001] {
+        for moved in [0, 1 << 30, 3 << 30] {
+            let mut track = Track::begun(false, 40_000);
+            let mut send = |n: u16, sequence: u16, moved: u32| {
+                let (millis, timestamp) = (u64::from(n) * 20, u32::from(n) * 960);
+                let stamp = (sequence, timestamp.wrapping_add(moved));
+                let is_taken = track.stamped(millis, 1, stamp, false);
+                track.wait(millis + 19);
+                is_taken
+            };
+            assert!((1..2_100).all(|n| send(n, 40_000 + n, 0)));
+            let lost = (2_100..2_400).filter(|n| !send(*n, 40_000 + n - back, moved)).count();
+            assert!(lost < 100, "{lost} by {back} and {moved}");
+        }
+    }
+}
+
+#[test]
+fn late_packets_are_late_however_many_and_whatever_is_shown_first() {
+    let mut track = Track::begun(false, 40_000);
+    assert!((1..100).all(|n| track.stamped(0, 1, (40_000 + n, 3_000 * u32::from(n)), false)));
+    for n in 60..80 {
+        // Of pictures that are decoded before they are shown.
+        let shown = 3_000 * u32::from(n) + 90_000;
+        assert!(!track.stamped(1, 1, (40_000 + n, shown), false));
+    }
+    assert!(track.stamped(2, 1, (40_100, 300_000), false));
+    assert_eq!(track.jitter.counters().late, 20);
+    assert_eq!(track.out.len(), 101);
+}

@@ -37,11 +37,21 @@ impl Track {
         sequence: u16,
         is_repeated: bool,
     ) -> bool {
+        self.stamped(millis, ssrc, (sequence, 0), is_repeated)
+    }
+
+    pub(super) fn stamped(
+        &mut self,
+        millis: u64,
+        ssrc: u32,
+        (sequence, timestamp): (u16, u32),
+        is_repeated: bool,
+    ) -> bool {
         let header = RtpHeader {
             marker: false,
             payload_type: 96,
             sequence,
-            timestamp: 0,
+            timestamp,
             ssrc,
             payload_at: 0,
             payload_end: 1,

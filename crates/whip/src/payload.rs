@@ -62,6 +62,17 @@ pub(crate) const fn is_needed(first: u8) -> bool {
     first & FORBIDDEN == 0 && matches!(first & 0x1f, 1..=5 | 7 | 8)
 }
 
+/// Whether no picture needs a payload that does not belong where it is: it holds neither a slice nor a parameter set.
+pub(crate) fn is_stray(payload: &[u8]) -> bool {
+    payload.first().is_some_and(|first| match first & 0x1f {
+        // After a zero there may be several NAL units.
+        0 => *first != 0,
+        1..=5 | 7 | 8 | STAP_A | FU_A => false,
+        STAP_B | MTAP_16 | MTAP_24 | FU_B => !is_interleaved_slice(payload),
+        _ => true,
+    })
+}
+
 /// Whether a payload of the interleaved mode, which no answer accepts, is well-formed and carries a slice: the picture
 /// that lacks it is incomplete.
 pub(crate) fn is_interleaved_slice(payload: &[u8]) -> bool {

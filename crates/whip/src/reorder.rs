@@ -64,9 +64,15 @@ impl Reorder {
         self.depth = if self.is_undeclared { self.depth.max(depth) } else { depth };
     }
 
-    /// The times of the next frame in decoding order, to be presented at `shown`. `None`: it would have to be decoded
-    /// earlier than is still possible; it must be withheld, and the next ones will be right.
-    pub fn stamp(&mut self, shown: Timestamp, is_keyframe: bool) -> Option<FrameTime> {
+    /// The times of the next frame in decoding order, to be presented at `shown`. If it would have to be decoded earlier
+    /// than is still possible, it is presented as soon as it is decoded, and the next ones will be right; a disposable one
+    /// is to be withheld: `None`.
+    pub fn stamp(
+        &mut self,
+        shown: Timestamp,
+        is_keyframe: bool,
+        is_disposable: bool,
+    ) -> Option<FrameTime> {
         let shown = shown.as_micros();
         if is_keyframe {
             self.window.retain(|waiting| shown - waiting < STALE_US);
@@ -87,7 +93,9 @@ impl Reorder {
                 self.is_undeclared = true;
                 self.depth = (self.depth + 1).min(Self::DEPTH_LIMIT);
             }
-            return None;
+            if is_disposable {
+                return None;
+            }
         }
         (self.last_decode, self.last_own) = (decode, earliest.max(self.last_own));
         let shown = Timestamp::from_micros(shown.max(decode));
@@ -115,7 +123,7 @@ mod tests {
     /// if withheld.
     fn run(reorder: &mut Reorder, shown: &[i64]) -> Vec<Option<(i64, i64)>> {
         let stamp = |(n, frame): (usize, &i64)| {
-            let time = reorder.stamp(Timestamp::from_millis(frame * 40 + 1000), n == 0)?;
+            let time = reorder.stamp(Timestamp::from_millis(frame * 40 + 1000), n == 0, n > 0)?;
             let decode = time.decode.as_millis() - 1000;
             Some((decode, decode + i64::from(time.composition_ms())))
         };
@@ -169,7 +177,8 @@ mod tests {
         let mut reorder = Reorder::default();
         reorder.configure(Some(2));
         for (n, shown) in [0, 160, 80, 40, 120].into_iter().enumerate() {
-            let time = reorder.stamp(Timestamp::from_millis(shown), n == 0).expect("in time");
+            let time =
+                reorder.stamp(Timestamp::from_millis(shown), n == 0, n > 0).expect("in time");
             let decode = time.decode.as_millis();
             assert!(decode >= 0 && decode + i64::from(time.composition_ms()) == shown);
         }
@@ -199,7 +208,7 @@ mod tests {
             reorder.configure(Some(1));
             let mut stamp = |millis: i64, is_keyframe| {
                 let shown = Timestamp::from_millis(1_000 + millis);
-                reorder.stamp(shown, is_keyframe).map(|time| time.decode.as_millis() - 1_000)
+                reorder.stamp(shown, is_keyframe, false).map(|time| time.decode.as_millis() - 1_000)
             };
             // The first frame is decoded slightly early, as at the start of a stream; after it one frame still waits.
             assert_eq!(stamp(0, true), Some(-1));

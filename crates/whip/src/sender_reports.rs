@@ -12,6 +12,9 @@ const LATENCY_LIMIT_US: i64 = 5_000 * MILLI_US;
 const EARLY_LIMIT_US: i64 = 300 * MILLI_US;
 /// A latency that exceeds the known one by this counts only if the next report says the same.
 const CHANGE_LIMIT_US: i64 = 100 * MILLI_US;
+/// The first report is wrong if this many in a row agree that the latency is shorter by more than so much.
+const DOUBTING_REPORTS: i64 = 3;
+const DOUBTED_US: i64 = 60 * MILLI_US;
 /// How far the NTP times of both tracks may contradict the arrivals of their reports, besides observed jitter.
 const TOLERANCE_US: i64 = 25 * MILLI_US;
 /// With more jitter than this the arrivals of reports show no latency.
@@ -39,12 +42,34 @@ impl Latency {
     }
 }
 
+/// Latencies of reports in a row.
+#[derive(Clone, Copy, Debug)]
+struct Agreeing {
+    least: i64,
+    most: i64,
+    reports: i64,
+}
+
+impl Agreeing {
+    const NONE: Self = Self { least: i64::MAX, most: i64::MIN, reports: 0 };
+
+    fn with(self, latency_us: i64) -> Self {
+        let (least, most) = (self.least.min(latency_us), self.most.max(latency_us));
+        if most - least > TOLERANCE_US {
+            return Self { least: latency_us, most: latency_us, reports: 1 };
+        }
+        Self { least, most, reports: self.reports + 1 }
+    }
+}
+
 /// The reports of one track's sender.
 #[derive(Debug, Default)]
 pub(crate) struct SenderReports {
     latency: Option<Latency>,
     /// A latency that awaits its confirmation.
     unconfirmed: Option<i64>,
+    /// While the first report alone shows the longest latency: those in a row that agree on a shorter one.
+    shorter: Option<Agreeing>,
     /// Reports in a row that were not credible.
     incredible: u32,
     /// Where the newest credible report puts NTP time 0 on the timeline, in microseconds.
@@ -82,13 +107,25 @@ impl SenderReports {
         }
         let first = Latency { longest: latency_us, spread: FIRST_SPREAD_US, reports: 1, arrival };
         match self.latency {
-            None if self.incredible == 0 => return Some(first),
+            None if self.incredible == 0 => {
+                self.shorter = Some(Agreeing::NONE);
+                return Some(first);
+            }
             None => {}
             Some(known) => {
                 let forgotten = (arrival - known.arrival).max(0) * DRIFT_PPM / 1_000_000;
                 let longest = known.longest - forgotten;
                 let shorter = longest - latency_us;
                 if (-CHANGE_LIMIT_US..=EARLY_LIMIT_US).contains(&shorter) {
+                    self.shorter = self.shorter.filter(|_| shorter > DOUBTED_US);
+                    let agreeing = self.shorter.as_mut().map(|of| {
+                        *of = of.with(latency_us);
+                        *of
+                    });
+                    if let Some(Agreeing { most, reports: DOUBTING_REPORTS.., .. }) = agreeing {
+                        self.shorter = None;
+                        return Some(Latency { longest: most, reports: DOUBTING_REPORTS, ..first });
+                    }
                     return Some(Latency {
                         longest: longest.max(latency_us),
                         spread: shorter.abs().max(known.spread * 3 / 4),

@@ -36,6 +36,10 @@ const START_US: i64 = 5_000 * MILLI_US;
 const DRIFT_PPM: i64 = 200;
 /// Inserted time that the network may have caused is not worth a word.
 const NAMED_US: i64 = 200 * MILLI_US;
+/// A packet that is so much faster than all of the last seconds may have a wrong timestamp: it takes a second one within
+/// this time to show how fast the network is.
+const FAST_US: i64 = 60 * MILLI_US;
+const FAST_TIME_US: i64 = 2_000 * MILLI_US;
 /// Senders whose reports are kept until their first packet is in order: simulcast layers and new sources.
 const EARLY_REPORTS_LIMIT: usize = 8;
 
@@ -83,6 +87,8 @@ pub(crate) struct TrackClock {
     begins_step: bool,
     last_late: i64,
     least_late: i64,
+    /// The lateness of the newest packet that was so fast, and when it arrived.
+    fast: Option<(i64, i64)>,
     /// What the least lateness is held to be: more is due to a clock that stood still.
     usual_late: i64,
     late_run: Option<LateRun>,
@@ -122,6 +128,7 @@ impl TrackClock {
             begins_step: false,
             last_late: 0,
             least_late: 0,
+            fast: None,
             usual_late: 0,
             late_run: None,
             outlier: None,
@@ -283,6 +290,7 @@ impl TrackClock {
         self.lateness = Lateness::default();
         self.last_late = arrival - position - self.inserted_us;
         self.least_late = self.last_late;
+        self.fast = None;
         self.lateness.note(arrival, self.last_late);
     }
 
@@ -290,6 +298,10 @@ impl TrackClock {
     fn insert(&mut self, arrival: i64, is_other_on_time: bool) -> i64 {
         let late = arrival - self.last_us - self.inserted_us;
         self.last_late = late;
+        if late < self.least_late - FAST_US && !self.is_so_fast(arrival, late) {
+            self.begins_step = false;
+            return 0;
+        }
         self.least_late = self.least_late.min(late);
         let begins_step = self.lateness.note(arrival, late);
         self.begins_step = begins_step;
@@ -300,12 +312,24 @@ impl TrackClock {
             self.inserted_us += inserted;
             self.last_late -= inserted;
             self.lateness.handle_inserted(inserted, complete, self.last_late);
-            self.late_run = None;
+            (self.late_run, self.fast) = (None, None);
             self.least_late = self.lateness.least().unwrap_or(self.last_late);
         } else if begins_step {
             self.follow_drift(arrival);
         }
         inserted.map_or(0, |(inserted, _)| inserted)
+    }
+
+    /// Whether a packet that is faster than all others shows how fast the network is: another was about as fast.
+    #[cold]
+    fn is_so_fast(&mut self, arrival: i64, late: i64) -> bool {
+        if !self.lateness.is_settled() {
+            return true;
+        }
+        let before = self.fast.replace((late, arrival));
+        before.is_some_and(|(fast, since)| {
+            arrival - since <= FAST_TIME_US && (fast - late).abs() <= FAST_US
+        })
     }
 
     /// The lateness of the packets that have been late without a break, if that is the clock's fault.

@@ -331,12 +331,8 @@ impl VideoTrack {
             self.reorder.configure(layer.sps().and_then(|sps| sps.reorder_depth));
         }
         let shown = clock.stamp_video(origin.arrived, origin.ssrc, unit.timestamp);
-        let Some(time) = self.reorder.stamp(shown, unit.is_keyframe) else {
+        let Some(time) = self.reorder.stamp(shown, unit.is_keyframe, unit.is_disposable) else {
             self.late_units += 1;
-            if !unit.is_disposable {
-                layer.lose_reference();
-                self.has_lost_reference = true;
-            }
             return;
         };
         let time = clock.place_video(time);

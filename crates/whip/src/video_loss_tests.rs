@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use headgate_media::FrameKind;
+use headgate_media::{Frame, FrameKind};
 
 use super::tests::{SPS_SMALL, Track, key};
 use crate::rtp::RtpHeader;
@@ -217,4 +217,27 @@ fn a_keyframe_is_requested_at_once_when_no_answer_is_expected() {
     // The third packet after each keyframe shows the loss. In the beginning an answer may still come.
     assert!(asked.iter().any(|ms| (1_800..=1_801).contains(ms)), "{asked:?}");
     assert!(asked.contains(&9_512), "{asked:?}");
+}
+
+#[test]
+fn a_single_wrong_timestamp_costs_no_other_frame_and_no_keyframe_is_asked_for() {
+    for off in [-900, -400, -80, 80, 130, 400, 490, 600, 100_000] {
+        let mut track = Track::new("");
+        track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+        track.wait(20);
+        for n in 1..200_u16 {
+            let millis = u64::from(n) * 40;
+            let sampled = if n == 100 { millis.saturating_add_signed(off) } else { millis };
+            track.packet_of(millis, sampled, (96, 7), 10 + n, &[0x41, 0x9a, n as u8], "");
+        }
+        let shown = |frame: &Frame| frame.timestamp.as_millis() + i64::from(frame.composition_ms);
+        let late: Vec<_> = track.frames.iter().skip(1).zip(0..).collect();
+        assert_eq!(late.len(), 200, "{off}: configuration apart");
+        for (frame, n) in late {
+            let apart = (shown(frame) - n * 40).abs();
+            let is_near = (100..113).contains(&n);
+            assert!(apart <= if is_near { 500 } else { 1 }, "{off}: {n} by {apart}");
+        }
+        assert!(!track.video.shown().expect("a layer").awaits_keyframe(), "{off}");
+    }
 }

@@ -140,7 +140,8 @@ pub(crate) fn place(policy: &mut TimePolicy, frame: Frame, now: Instant) -> Fram
             Frame { timestamp: policy.place_header(track, frame.timestamp), ..frame }
         }
         FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
-            Frame { timestamp: policy.place(track, frame.timestamp, now), ..frame }
+            let composition_ms = policy.place_composition(frame.composition_ms);
+            Frame { timestamp: policy.place(track, frame.timestamp, now), composition_ms, ..frame }
         }
     }
 }
@@ -198,4 +199,38 @@ pub(crate) fn takes_codec(four_cc_list: &[String], codec: Codec) -> bool {
         Codec::Opus => "Opus",
     };
     four_cc_list.iter().any(|listed| listed == four_cc || listed == "*")
+}
+
+#[cfg(test)]
+mod tests {
+    use headgate_media::Irregularity;
+
+    use super::*;
+
+    #[test]
+    fn a_composition_time_that_no_reordering_accounts_for_is_left_out() {
+        let (mut clocks, now) = (TrackClocks::of_broadcaster(), Instant::now());
+        let mut passed = |header: &[u8], millis: i32| {
+            let [_, c0, c1, c2] = millis.to_be_bytes();
+            let payload = [header, &[c0, c1, c2, 0x41, 0x9a]].concat().into();
+            let message = MediaMessage { kind: MediaKind::Video, timestamp: 0, payload };
+            let frame = clocks.read(message, now).expect("readable").expect("a frame");
+            frame.composition_ms
+        };
+        for header in [&[0x27, 1][..], b"\xa1hvc1"] {
+            for (millis, want) in [
+                (80, 80),
+                (8_388_607, 0),
+                (-8_388_608, 0),
+                (10_001, 0),
+                (10_000, 10_000),
+                (-10_001, 0),
+                (-10_000, -10_000),
+            ] {
+                assert_eq!(passed(header, millis), want, "{header:x?}");
+            }
+        }
+        let counts = clocks.take_irregularities().expect("some");
+        assert_eq!(counts.count(Irregularity::TimeOutlier), 8);
+    }
 }

@@ -15,6 +15,8 @@ const FRAMES_LIMIT: usize = 96;
 pub(super) struct AudioRepair {
     /// The one that was passed on.
     configuration: Option<Bytes>,
+    /// The newest frame of a tag with several: the next tag may be stamped before it.
+    newest: Timestamp,
     has_withheld: bool,
     /// Until its first configuration nothing is repaired.
     is_resumed: bool,
@@ -82,6 +84,8 @@ impl AudioRepair {
             });
             let timestamp =
                 Timestamp::from_micros(tag.timestamp.as_micros().saturating_add(after_us));
+            let timestamp = timestamp.max(self.newest);
+            self.newest = timestamp;
             let data = tag.data.slice_ref(adts.data);
             repaired.frames.push_back(Frame { timestamp, data, ..tag.clone() });
             frames += 1;

@@ -352,6 +352,15 @@ fn adts_headers_are_removed_and_describe_the_audio() {
 }
 
 #[test]
+fn adts_of_tags_that_follow_too_soon_never_goes_back() {
+    let tag = [0x21, 0x22, 0x23].map(|first| adts(false, &[first, 1])).concat();
+    let tags = [0, 0, 40, 128].map(|millis| aac(FrameKind::Audio, millis, &tag));
+    let (passed, _) = run(tags);
+    let times: Vec<_> = passed.iter().skip(1).map(|frame| frame.timestamp.as_millis()).collect();
+    assert_eq!(times, [0, 21, 42, 42, 42, 42, 42, 61, 82, 128, 149, 170]);
+}
+
+#[test]
 fn aac_without_a_usable_configuration_is_withheld_and_named() {
     for header in [&[][..], &[0x11], &[0, 0], &[0x16, 0x90], &[0x17, 0x80, 0x4e]] {
         let header = Some(aac(Configuration, 0, header)).filter(|frame| !frame.data.is_empty());

@@ -34,6 +34,11 @@ impl ServerSession {
                 self.state = State::PublishAsked;
                 self.events.push_back(ServerEvent::PublishRequested(target));
             }
+            // An encoder that repeats its request has missed the answer.
+            ("publish", State::Publishing) if self.asked == Some(self.read_request(command)) => {
+                self.use_stream(stream);
+                self.send_status(publish_started());
+            }
             ("publish", _) => {
                 let text = "One publish per connection";
                 self.send_status(status("error", "NetStream.Publish.BadName", text));
@@ -95,10 +100,19 @@ impl ServerSession {
     }
 
     fn ask(&mut self, stream: u32, command: &Command) -> Target {
-        // Some encoders publish on stream 0; our messages must use the stream they were given.
+        self.use_stream(stream);
+        let request = self.read_request(command);
+        self.asked.insert(request).0.clone()
+    }
+
+    /// Some encoders publish on stream 0; our messages must use the stream they were given.
+    const fn use_stream(&mut self, stream: u32) {
         self.stream = if stream == 0 { MEDIA_STREAM } else { stream };
-        let name = command.arguments.first().and_then(Value::as_bytes).unwrap_or_default();
-        Target::parse(&self.app, &self.connect_app, name)
+    }
+
+    fn read_request(&self, command: &Command) -> (Target, Vec<u8>) {
+        let text = |n| command.arguments.get(n).and_then(Value::as_bytes).unwrap_or_default();
+        (Target::parse(&self.app, &self.connect_app, text(0)), text(1).to_vec())
     }
 
     pub(super) fn close_with(&mut self, code: &str, description: &str) {

@@ -126,6 +126,19 @@ fn a_second_publish_is_a_bad_name_and_does_not_affect_the_first() {
 }
 
 #[test]
+fn a_publish_that_is_repeated_is_answered_again() {
+    let mut encoder = Encoder::connected();
+    for transaction in [5.0, 6.0] {
+        encoder.command(1, "publish", transaction, &[null(), string("cam"), string("live")]);
+    }
+    assert_eq!(encoder.asked().0, "cam");
+    let again = publishes_on_stream_1();
+    assert_eq!(encoder.allow(), [stream_begin(), again.clone(), again.clone()]);
+    encoder.command(1, "publish", 7.0, &[null(), string("cam"), string("live")]);
+    assert_eq!((encoder.replies(), encoder.events()), (vec![again], vec![]));
+}
+
+#[test]
 fn a_stream_deleted_before_any_publish_ends_nothing() {
     let mut encoder = Encoder::connected();
     encoder.command(0, "deleteStream", 2.0, &[null(), number(1.0)]);

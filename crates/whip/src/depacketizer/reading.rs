@@ -7,7 +7,7 @@ use headgate_media::h264::{
 
 use super::Depacketizer;
 use crate::payload::{
-    self, FORBIDDEN, FU_A, FU_END, FU_START, IMPORTANCE, STAP_A, STAP_B, is_needed,
+    self, FORBIDDEN, FU_A, FU_END, FU_START, IMPORTANCE, Place, STAP_A, STAP_B, is_needed,
 };
 
 /// Most bytes of one access unit; a 4K keyframe at a very high bitrate has 2 MB.
@@ -52,6 +52,9 @@ impl Depacketizer {
         let Some(&first) = payload.first() else { return true };
         if first & 0x1f == FU_A {
             return self.read_fragment(payload);
+        }
+        if self.fragment_at.is_some() && payload::is_stray(payload) {
+            return false;
         }
         let is_interrupted = self.drop_fragment();
         let is_sound = match first & 0x1f {
@@ -107,6 +110,9 @@ impl Depacketizer {
             self.fragment_at = Some(self.unit.len());
             self.append(&[0, 0, 0, 0, first]);
         } else if !self.fragment_at.is_some_and(|at| self.is_fragment_of(at, header)) {
+            if !is_needed(first) {
+                return false;
+            }
             self.drop_fragment();
             self.leave_out(&[first]);
             return false;
@@ -118,6 +124,24 @@ impl Depacketizer {
             is_sound &= self.close_fragment(at);
         }
         is_sound
+    }
+
+    /// The timestamp of the open picture, `open`, if a payload with another one continues it: a fragment of its NAL unit,
+    /// or a slice that begins no picture, before which nothing is missing.
+    #[cold]
+    pub(super) fn continued(&mut self, open: u32, payload: &[u8]) -> Option<u32> {
+        let &[first, header, ..] = payload else { return None };
+        let is_later_fragment = first & 0x1f == FU_A && header & FU_START == 0;
+        let is_next = match self.fragment_at {
+            Some(at) => is_later_fragment && self.is_fragment_of(at, header),
+            None => {
+                let is_slice = payload::slice_header(payload).is_some() && !is_later_fragment;
+                is_slice && self.slices > 0 && payload::place(payload) == Place::Continues
+            }
+        };
+        let is_continued = is_next && self.gap == 0 && !self.markers.is_marked();
+        self.malformed += u64::from(is_continued);
+        is_continued.then_some(open)
     }
 
     /// Whether a fragment with this header continues the NAL unit that begins at `at`.

@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::{FIRST_CYCLE, JUMP_LIMIT, Jitter, Ordered, START_WAIT, Waiting};
+use super::{
+    FIRST_CYCLE, JUMP_LIMIT, Jitter, LATE_AHEAD, LATE_BEHIND, Ordered, START_WAIT, Waiting,
+};
 use crate::rtp::RtpHeader;
 
 impl Jitter {
@@ -32,7 +34,7 @@ impl Jitter {
         let first = self.highest.saturating_add_signed(i64::from(
             far.header.sequence.wrapping_sub(self.highest as u16) as i16,
         ));
-        let first = if step.unsigned_abs() > JUMP_LIMIT {
+        let first = if step < 0 || step.unsigned_abs() > JUMP_LIMIT {
             self.restart(now, &far.header, false, emit)
         } else {
             first
@@ -40,6 +42,13 @@ impl Jitter {
         self.take(now, first, &far.header, &far.payload, false, emit);
         let step = i64::from(header.sequence.wrapping_sub(far.header.sequence) as i16);
         self.take(now, first.saturating_add_signed(step), header, payload, false, emit)
+    }
+
+    /// Whether a packet with a number that has passed is not a late one, by its RTP time: the sender's numbers went back.
+    #[cold]
+    pub(super) const fn is_renumbered(&self, header: &RtpHeader) -> bool {
+        let ahead = header.timestamp.wrapping_sub(self.newest);
+        ahead > LATE_AHEAD && ahead < LATE_BEHIND.wrapping_neg()
     }
 
     /// Begins the numbering anew with this packet, after a gap; returns its number.
@@ -63,7 +72,7 @@ impl Jitter {
         }
         let start = FIRST_CYCLE + u64::from(header.sequence);
         self.next = start;
-        self.highest = start;
+        (self.highest, self.newest) = (start, header.timestamp);
         self.starts_at = Some(now + START_WAIT);
         start
     }
