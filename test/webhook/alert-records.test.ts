@@ -3,6 +3,8 @@ import { sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createAlertRecords } from "../../ts/publish/alerts/alert-records.ts";
+import { watchForAlerts } from "../../ts/publish/alerts/alerts.ts";
+import { createPublishEvents } from "../../ts/publish/publish-events.ts";
 import { openStage, type Stage, until } from "../support/publishing.ts";
 
 let stage: Stage;
@@ -50,4 +52,28 @@ test("alerts that cannot be written are logged once, and written as soon as the 
   const sent = rows.map(({ body }) => new URLSearchParams(body).get("event"));
   expect(sent.toSorted()).toEqual(events.toSorted());
   expect(lines).toHaveLength(1);
+});
+
+test("a failing webhook is reported within seconds after the clock was set back by an hour", () => {
+  const log = pino({ level: "silent" });
+  const events = createPublishEvents(log);
+  const alerts: string[] = [];
+  let now = 7_200_000;
+  watchForAlerts({
+    events,
+    records: { add: ({ text }) => void alerts.push(text.event) },
+    metrics: { countAlert() {} },
+    clock: { now: () => now },
+    log,
+  });
+  const answer = { outcome: "answered", status: 500, reason: null, retryAfter: null } as const;
+  const fail = () =>
+    events.emit({ kind: "asked", call: "publish", organisationId: "org1", isTrial: false, answer, tookMs: 1 });
+  fail();
+  now -= 3_600_000;
+  for (let times = 0; times < 4; times += 1) {
+    fail();
+    now += 5_000;
+  }
+  expect(alerts).toEqual(["webhook_failing"]);
 });
