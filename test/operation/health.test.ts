@@ -173,3 +173,11 @@ describe("a publish is", () => {
     expect(conditionOf(severities.map((severity) => ({ severity })))).toBe(condition);
   });
 });
+
+test("media that stops is found within seconds after the clock was set back by an hour", () => {
+  const { point } = openHealth();
+  const stopped = { bytesIn: 2_500_000, videoFrames: 250 };
+  for (const second of [0, 5, 10]) point(second);
+  const found = [-3_600, -3_595, -3_590].map((second) => point(second, stopped).map(({ code }) => code));
+  expect(found.at(-1)).toContain("no_media");
+});

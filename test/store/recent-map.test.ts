@@ -22,3 +22,9 @@ test("a use is written once a minute, for each id by itself", () => {
   ]);
   expect(uses.take("a", at + LAST_USE_STEP_MS)).toBe(true);
 });
+
+test("a use is written after the clock was set back, too", () => {
+  const uses = new LastUses();
+  const at = 10 * 3_600_000;
+  expect([uses.take("a", at), uses.take("a", at / 2), uses.take("a", at / 2 + 1)]).toEqual([true, true, false]);
+});

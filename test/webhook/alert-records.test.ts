@@ -2,7 +2,13 @@
 import { sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
+<<<<<<< HEAD
 import { createAlertRecords, WAITING_LIMIT } from "../../ts/publish/alerts/alert-records.ts";
+=======
+import { createAlertRecords } from "../../ts/publish/alerts/alert-records.ts";
+import { watchForAlerts } from "../../ts/publish/alerts/alerts.ts";
+import { createPublishEvents } from "../../ts/publish/publish-events.ts";
+>>>>>>> h-races
 import { openStage, type Stage, until } from "../support/publishing.ts";
 
 let stage: Stage;
@@ -52,6 +58,7 @@ test("alerts that cannot be written are logged once, and written as soon as the 
   expect(lines).toHaveLength(1);
 });
 
+<<<<<<< HEAD
 test("an organisation whose webhook takes no alerts has a thousand that wait, and no more", async () => {
   const { db, clock, service } = stage;
   const customer = await service.customers.of("org1");
@@ -82,4 +89,28 @@ test("an organisation whose webhook takes no alerts has a thousand that wait, an
   expect(lines).toEqual([]);
   expect(await written()).toBe(WAITING_LIMIT);
   expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([{ dropped: 1 }]);
+=======
+test("a failing webhook is reported within seconds after the clock was set back by an hour", () => {
+  const log = pino({ level: "silent" });
+  const events = createPublishEvents(log);
+  const alerts: string[] = [];
+  let now = 7_200_000;
+  watchForAlerts({
+    events,
+    records: { add: ({ text }) => void alerts.push(text.event) },
+    metrics: { countAlert() {} },
+    clock: { now: () => now },
+    log,
+  });
+  const answer = { outcome: "answered", status: 500, reason: null, retryAfter: null } as const;
+  const fail = () =>
+    events.emit({ kind: "asked", call: "publish", organisationId: "org1", isTrial: false, answer, tookMs: 1 });
+  fail();
+  now -= 3_600_000;
+  for (let times = 0; times < 4; times += 1) {
+    fail();
+    now += 5_000;
+  }
+  expect(alerts).toEqual(["webhook_failing"]);
+>>>>>>> h-races
 });

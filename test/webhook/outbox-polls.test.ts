@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { WebhookAnswer } from "../../ts/publish/webhook/answer.ts";
 import { PROBE_EVERY_MS } from "../../ts/publish/webhook/customer-gate.ts";
 import { createOutbox, type Outbox, type OutboxDeps } from "../../ts/publish/webhook/outbox/outbox.ts";
+import { Round } from "../../ts/publish/webhook/outbox/round.ts";
 import { openStage, type Stage, until } from "../support/publishing.ts";
 
 const ANSWER: WebhookAnswer = { outcome: "answered", status: 200, reason: null, retryAfter: null };
@@ -312,3 +313,17 @@ async function lookedFor(outbox: Outbox): Promise<void> {
     await outbox.depth();
   }
 }
+
+test("an event that is to be tried again while a poll reads when the next one is due is not forgotten", async () => {
+  const round = new Round({
+    oldest: async () => ({ organisations: [], more: false }),
+    page: async () => ({ organisations: [], last: null }),
+    async next(now) {
+      round.checkBy(now + 1_000); // a delivery has failed: what the store says was read before
+      return now + 30_000;
+    },
+  });
+  round.wantCheck();
+  await round.next(0, false);
+  expect(round.checkAt).toBe(1_000);
+});

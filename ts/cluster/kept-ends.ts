@@ -18,11 +18,16 @@ export async function keepEnd(db: Kysely<Schema>, { epoch, clientId, ending }: K
     .execute();
 }
 
-/** The publishes that the node has to end; each is returned only once. */
-export async function takeKeptEnds(
+/** Calls `end` for each publish that the node has to end. An end is forgotten afterwards: what is carried out twice does no
+ *  harm, and what was deleted by a statement whose answer was lost would never be carried out. */
+export async function carryOutKeptEnds(
   db: Kysely<Schema>,
   epoch: number,
-): Promise<readonly Pick<KeptEnd, "clientId" | "ending">[]> {
-  const kept = db.deleteFrom("kept_end").where("epoch", "=", epoch).returning(["client_id", "ending"]);
-  return (await kept.execute()).map(({ client_id, ending }) => ({ clientId: Number(client_id), ending }));
+  end: (kept: Pick<KeptEnd, "clientId" | "ending">) => void,
+): Promise<void> {
+  const kept = await db.selectFrom("kept_end").select(["client_id", "ending"]).where("epoch", "=", epoch).execute();
+  if (kept.length === 0) return;
+  for (const { client_id, ending } of kept) end({ clientId: Number(client_id), ending });
+  const ids = kept.map(({ client_id }) => client_id);
+  await db.deleteFrom("kept_end").where("client_id", "in", ids).execute();
 }

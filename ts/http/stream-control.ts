@@ -106,10 +106,17 @@ export function streamControlRoutes(deps: ControlDeps): Routes["hono"] {
   return routes.hono;
 
   async function moved(c: Context, caller: Caller & Actor, { action, detail = {}, move, ending }: Move) {
-    const stream = await findStream(db, caller.organisation.id, c.req.param("id") ?? "", caller.scopeTag);
     const now = clock.now();
-    const change = { action, subject: stream.id, detail: { from: stream.state, ...detail } };
-    const after = await changed(db, caller, now, change, (trx) => move(trx, stream, now));
+    const change = ({ stream }: { readonly stream: StreamTable }) => ({
+      action,
+      subject: stream.id,
+      detail: { from: stream.state, ...detail },
+    });
+    const { stream, after } = await changed(db, caller, now, change, async (trx) => {
+      // As it is when it changes: another request, or a publish, may come first.
+      const found = await findStream(trx, caller.organisation.id, c.req.param("id") ?? "", caller.scopeTag);
+      return { stream: found, after: await move(trx, found, now) };
+    });
     // After the store has it: a publish that reconnects meets the lock.
     if (ending !== null) {
       c.set("ending", ending);

@@ -1,5 +1,5 @@
 // The fourth phase of a start: the first organisation and its administrator, and this node among the others.
-import { takeKeptEnds } from "../cluster/kept-ends.ts";
+import { carryOutKeptEnds } from "../cluster/kept-ends.ts";
 import { busiestOf } from "../media/workers.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "../organisation/organisations.ts";
 import { type Addresses, addressesOf } from "../own-addresses.ts";
@@ -47,8 +47,9 @@ export async function joinOthers(
       full: service.full(),
     }),
     async alive() {
-      for (const { clientId, ending } of await takeKeptEnds(db, cluster.epoch))
+      await carryOutKeptEnds(db, cluster.epoch, ({ clientId, ending }) => {
         publishing.kick(({ intent }) => intent.clientId === clientId, endingFromText(ending));
+      });
     },
     lost: publishing.abandon,
     async gone(share) {

@@ -72,7 +72,7 @@ export function createLogins(deps: {
       if (session === undefined) return null;
       const [createdAt, seenAt] = [Number(session.created_at), Number(session.last_seen_at)];
       if (now - createdAt >= AGE_LIMIT_MS || now - seenAt >= IDLE_LIMIT_MS) return null;
-      if (now - seenAt >= LAST_USE_STEP_MS) recordSeen(session, now);
+      if (Math.abs(now - seenAt) >= LAST_USE_STEP_MS) recordSeen(session, now);
       const person = await db.selectFrom("person").selectAll().where("id", "=", session.person_id).executeTakeFirst();
       return person ?? null;
     },

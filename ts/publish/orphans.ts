@@ -126,7 +126,8 @@ async function endedTogether(
   return new Set(rows.map(({ client_id }) => Number(client_id)));
 }
 
-/** Takes over delivery of a share of the events of nodes that are gone. */
+/** Takes over delivery of a share of the events of nodes that are gone, and forgets the ends that were kept for them: their
+ *  publishes have ended. */
 export async function adoptEvents(db: Kysely<Schema>, epoch: number, share: Share): Promise<void> {
   for (const table of ["outbox", "webhook_copy_outbox"] as const) {
     await sql`
@@ -135,4 +136,8 @@ export async function adoptEvents(db: Kysely<Schema>, epoch: number, share: Shar
         and client_id % ${share.of} = ${share.index}
     `.execute(db);
   }
+  await db
+    .deleteFrom("kept_end")
+    .where((eb) => eb.not(isOfPresentNode("kept_end")))
+    .execute();
 }

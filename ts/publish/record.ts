@@ -59,7 +59,7 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
 /** Whether a node counts as present in the cluster. */
 const isPresent = sql<boolean>`node.state in ('up', 'draining')`;
 /** Whether the node that owns a row is present. */
-export const isOfPresentNode = (table: "publish" | OutboxName) =>
+export const isOfPresentNode = (table: "publish" | "kept_end" | OutboxName) =>
   sql<boolean>`exists (select 1 from node where node.epoch = ${sql.ref(`${table}.epoch`)} and ${isPresent})`;
 const isOwn = isOfPresentNode("publish");
 

@@ -89,8 +89,9 @@ export function watchForAlerts(deps: AlertsDeps): void {
     const status = answer.outcome === "answered" ? answer.status : null;
     const hasFailed = isFailedCall(call, status);
     const known = failing.get(organisationId);
-    const { count, since } =
-      known === undefined ? { count: 1, since: now } : { count: known.count + 1, since: known.since };
+    const count = (known?.count ?? 0) + 1;
+    // A time in the future means that the clock was set back.
+    const since = Math.min(known?.since ?? now, now);
     if (hasFailed && (known !== undefined || failing.size < FAILING_LIMIT))
       failing.set(organisationId, { count, since });
     else failing.delete(organisationId);

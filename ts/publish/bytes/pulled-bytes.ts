@@ -24,7 +24,7 @@ type Counted = Pick<PullStatus, "clientId" | "bytesOut">;
 export interface PulledBytes {
   /** Writes what was added since the last call. Rejects with `StoreFailed`; the next call then includes it. */
   record(): Promise<void>;
-  /** A pull has ended with these counters. */
+  /** A pull has ended with these counters: writes them, or leaves them to `record` as above. */
   ended(pull: Counted): Promise<void>;
 }
 
@@ -34,38 +34,44 @@ export function createPulledBytes(deps: {
   readonly clock: { now(): number };
 }): PulledBytes {
   const { db, media, clock } = deps;
-  /** By client id: bytes already in the store. */
-  const written = new Map<number, number>();
+  /** By client id: what its pull had sent when it was last read. */
+  const read = new Map<number, number>();
+  /** By client id: bytes that the store does not have yet. */
+  const owed = new Map<number, number>();
 
-  async function write(pulls: readonly Counted[]): Promise<void> {
-    const additions = pulls.flatMap(({ clientId, bytesOut }) => {
-      const before = written.get(clientId) ?? 0;
-      return bytesOut === before ? [] : [{ clientId, bytesOut, before }];
-    });
-    for (let at = 0; at < additions.length; at += PULLS_AT_A_TIME) await add(additions.slice(at, at + PULLS_AT_A_TIME));
+  function owe(clientId: number, bytes: number): void {
+    if (bytes !== 0) owed.set(clientId, (owed.get(clientId) ?? 0) + bytes);
   }
 
-  async function add(additions: readonly (Counted & { readonly before: number })[]): Promise<void> {
-    for (const { clientId, bytesOut } of additions) written.set(clientId, bytesOut);
-    try {
-      const added = additions.map(({ clientId, bytesOut, before }) => ({ clientId, bytes: bytesOut - before }));
-      await addTo(db, added, clock.now());
-    } catch (error) {
-      // What another call has added meanwhile stays counted.
-      for (const { clientId, bytesOut, before } of additions)
-        written.set(clientId, (written.get(clientId) ?? bytesOut) - (bytesOut - before));
-      throw error;
+  function count({ clientId, bytesOut }: Counted): void {
+    owe(clientId, bytesOut - (read.get(clientId) ?? 0));
+    read.set(clientId, bytesOut);
+  }
+
+  async function write(): Promise<void> {
+    while (owed.size > 0) {
+      // In one order on every node, so that none waits for another in a circle.
+      const portion = [...owed].sort(([one], [other]) => one - other).slice(0, PULLS_AT_A_TIME);
+      for (const [clientId] of portion) owed.delete(clientId);
+      try {
+        const added = portion.map(([clientId, bytes]) => ({ clientId, bytes }));
+        await addTo(db, added, clock.now());
+      } catch (error) {
+        for (const [clientId, bytes] of portion) owe(clientId, bytes);
+        throw error;
+      }
     }
   }
 
   return {
     async record() {
-      // In one order on every node, so that none waits for another in a circle.
-      await write([...media().pulls()].sort((a, b) => a.clientId - b.clientId));
+      media().pulls().forEach(count);
+      await write();
     },
     async ended(pull) {
-      await write([pull]);
-      written.delete(pull.clientId);
+      count(pull);
+      read.delete(pull.clientId);
+      await write();
     },
   };
 }

@@ -92,6 +92,8 @@ interface Counter {
 export class PublishHealth {
   readonly #of: WatchedSubject;
   #findings: readonly Finding[] = [];
+  /** Epoch ms. */
+  #acceptedAt: number;
   #bytes: Counter;
   #frames: Counter;
   /** Frames dropped for readers; null before the first reading. */
@@ -104,6 +106,7 @@ export class PublishHealth {
 
   constructor(of: WatchedSubject) {
     this.#of = of;
+    this.#acceptedAt = of.acceptedAt;
     this.#bytes = { count: 0, at: of.acceptedAt };
     this.#frames = { count: 0, at: of.acceptedAt };
   }
@@ -130,11 +133,16 @@ export class PublishHealth {
   /** Takes a reading between two points. */
   assess(reading: Reading): readonly Finding[] {
     const { at, snapshot } = reading;
-    if (snapshot.bytesIn !== this.#bytes.count) this.#bytes = { count: snapshot.bytesIn, at };
-    if (snapshot.videoFrames !== this.#frames.count) this.#frames = { count: snapshot.videoFrames, at };
-    const { droppedFrames: count } = snapshot;
-    if (this.#dropped === null) this.#dropped = { count, at: Number.NEGATIVE_INFINITY };
-    else if (count !== this.#dropped.count) this.#dropped = { count, at };
+    const { bytesIn, videoFrames, droppedFrames } = snapshot;
+    // What is later than now was so before the clock was set back.
+    const counted = (known: Counter, count: number): Counter => ({
+      count,
+      at: count === known.count ? Math.min(known.at, at) : at,
+    });
+    this.#acceptedAt = Math.min(this.#acceptedAt, at);
+    this.#bytes = counted(this.#bytes, bytesIn);
+    this.#frames = counted(this.#frames, videoFrames);
+    this.#dropped = counted(this.#dropped ?? { count: droppedFrames, at: Number.NEGATIVE_INFINITY }, droppedFrames);
     const before = new Map(this.#findings.map((finding) => [keyOf(finding), finding.since]));
     const found = [...this.#media(reading), ...this.#network(reading), ...this.#readers(reading)];
     this.#findings = found
@@ -152,7 +160,7 @@ export class PublishHealth {
     const { silentMs, videoFrames, tracks, keyframeAwaitedMs, irregularities } = snapshot;
     for (const { code, count } of irregularities)
       yield { code: "irregular", severity: "note", about: code, value: count };
-    const { acceptedAt: since } = this.#of;
+    const since = this.#acceptedAt;
     const isSettled = at - since >= SETTLED_MS;
     const hasVideo = videoFrames > 0 || tracks.video !== null;
     const isStopped = at - this.#bytes.at >= MEDIA_STOPPED_MS;

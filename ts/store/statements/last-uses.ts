@@ -11,7 +11,8 @@ export class LastUses {
 
   /** Whether the use of `id` at `now`, epoch ms, is to be written: the first one of each minute. */
   take(id: string, now: number): boolean {
-    if (now - (this.#written.get(id) ?? 0) < LAST_USE_STEP_MS) return false;
+    // Also after the clock was set back.
+    if (Math.abs(now - (this.#written.get(id) ?? 0)) < LAST_USE_STEP_MS) return false;
     this.#written.set(id, now);
     return true;
   }

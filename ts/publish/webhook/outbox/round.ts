@@ -102,14 +102,15 @@ export class Round {
     this.#turnsSincePage = 0;
     if (this.#isCheckWanted) {
       this.#isCheckWanted = false;
+      // Before the store is read: a delivery that ends meanwhile may be due again earlier than what the store says.
+      this.#checkAt = now + (isProbing ? PROBE_EVERY_MS : SLEEP_LIMIT_MS);
       const { organisations, more } = await this.#events.oldest(now);
       for (const organisation of organisations) this.#queue.add(organisation);
       if (more && this.#after === null) {
         this.#after = "";
         this.#hasBegunAny = false;
       }
-      const next = (await this.#events.next(now)) ?? Number.POSITIVE_INFINITY;
-      this.#checkAt = Math.min(next, now + (isProbing ? PROBE_EVERY_MS : SLEEP_LIMIT_MS));
+      this.checkBy((await this.#events.next(now)) ?? Number.POSITIVE_INFINITY);
       return;
     }
     if (this.#after === null) return;
