@@ -15,9 +15,9 @@ const CRATES = {
   capture: ["media"],
   ingest: ["media", "transcode", "rtmp", "whip", "capture"],
   bridge: ["ingest"],
-  bench: ["media", "transcode", "rtmp", "whip", "ingest", "peer"],
+  bench: ["media", "transcode", "rtmp", "peer"],
   peer: [],
-  fuzz: ["aac", "media", "rtmp", "whip", "ingest", "capture"],
+  fuzz: ["aac", "media", "rtmp", "whip", "capture"],
 };
 /** Two protocols must not depend on each other, not even in tests. */
 const STRANGERS = { rtmp: "whip", whip: "rtmp" };

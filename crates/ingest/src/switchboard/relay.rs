@@ -1,6 +1,6 @@
 //! All that two workers tell each other about a stream that lives on one and has players on the other: a bounded
 //! lock-free ring of frames, and what changes rarely. Whoever has said something wakes the other worker. Pure but for
-//! its atomics.
+//! its atomics. Players stay where they are, because one stream may have more of them than a core serves.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
