@@ -2,13 +2,9 @@
 import { sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
-<<<<<<< HEAD
 import { createAlertRecords, WAITING_LIMIT } from "../../ts/publish/alerts/alert-records.ts";
-=======
-import { createAlertRecords } from "../../ts/publish/alerts/alert-records.ts";
 import { watchForAlerts } from "../../ts/publish/alerts/alerts.ts";
 import { createPublishEvents } from "../../ts/publish/publish-events.ts";
->>>>>>> h-races
 import { openStage, type Stage, until } from "../support/publishing.ts";
 
 let stage: Stage;
@@ -58,7 +54,6 @@ test("alerts that cannot be written are logged once, and written as soon as the 
   expect(lines).toHaveLength(1);
 });
 
-<<<<<<< HEAD
 test("an organisation whose webhook takes no alerts has a thousand that wait, and no more", async () => {
   const { db, clock, service } = stage;
   const customer = await service.customers.of("org1");
@@ -89,7 +84,8 @@ test("an organisation whose webhook takes no alerts has a thousand that wait, an
   expect(lines).toEqual([]);
   expect(await written()).toBe(WAITING_LIMIT);
   expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([{ dropped: 1 }]);
-=======
+});
+
 test("a failing webhook is reported within seconds after the clock was set back by an hour", () => {
   const log = pino({ level: "silent" });
   const events = createPublishEvents(log);
@@ -112,5 +108,4 @@ test("a failing webhook is reported within seconds after the clock was set back 
     now += 5_000;
   }
   expect(alerts).toEqual(["webhook_failing"]);
->>>>>>> h-races
 });

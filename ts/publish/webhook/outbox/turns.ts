@@ -113,11 +113,15 @@ export class Turns {
     if (free === 0) return others;
     // What the gate would refuse need not be read, claimed and put back.
     const mayTry = !isSlow || this.#mayProbe(organisation, now);
-    const isLast = mayTry && (await this.#start(organisation, isSlow ? 1 : free, { except: former }, now));
-    if (isLast && former.length === 0) this.#unfinished.delete(organisation);
+    if (mayTry) {
+      const { begun, isLast } = await this.#start(organisation, isSlow ? 1 : free, { except: former }, now);
+      if (isSlow && begun === 0) this.#probed.delete(organisation);
+      if (isLast && former.length === 0) this.#unfinished.delete(organisation);
+    }
     // A former webhook that only times out must not hold up events for the new one.
     if (former.length > 0 && this.#mayProbe(organisation, now)) {
-      await this.#start(organisation, 1, { only: former }, now);
+      const { begun } = await this.#start(organisation, 1, { only: former }, now);
+      if (begun === 0) this.#probed.delete(organisation);
     }
     return others && !isSlow && this.#unfinished.has(organisation);
   }
@@ -139,8 +143,13 @@ export class Turns {
     return true;
   }
 
-  /** Claims and starts at most `quantity` deliveries of the organisation; resolves with whether it has no more due events. */
-  async #start(organisation: string, quantity: number, webhooks: Webhooks, now: number): Promise<boolean> {
+  /** Claims and starts at most `quantity` deliveries of the organisation; `isLast`: it has no more due events. */
+  async #start(
+    organisation: string,
+    quantity: number,
+    webhooks: Webhooks,
+    now: number,
+  ): Promise<{ readonly begun: number; readonly isLast: boolean }> {
     const { events, deadlineMs } = this.#deps;
     const inFlight = [...this.#inFlight.values()].filter((delivery) => delivery.organisation === organisation);
     const busy = inFlight.map(({ clientId }) => clientId);
@@ -152,7 +161,7 @@ export class Turns {
     const isLast = due.length < limit && rows.length === free.length;
     // Nothing for somebody who has its turn: the clock may have been set back by a moment since the event was written.
     if (due.length === 0) this.#deps.round.checkBy(now + PROBE_EVERY_MS);
-    if (rows.length === 0) return isLast;
+    if (rows.length === 0) return { begun: 0, isLast };
     let claimed: ReadonlySet<string>;
     try {
       claimed = await events.claim(
@@ -161,11 +170,11 @@ export class Turns {
       );
     } catch (err) {
       this.#deps.checks().pauseAfter(err);
-      return false;
+      return { begun: 0, isLast: false };
     }
     for (const row of rows) if (claimed.has(row.id)) this.#begin(organisation, row);
     this.#keepPace();
-    return isLast;
+    return { begun: claimed.size, isLast };
   }
 
   #isFree(row: DueEvent): boolean {
