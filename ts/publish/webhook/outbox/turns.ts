@@ -11,6 +11,8 @@ import { QUEUE_LIMIT, type Round } from "./round.ts";
  *  later. */
 const PACE_CHECK_MS = 50;
 const LATE_MS = 30;
+/** When an organisation was last tried that was not. */
+const NEVER = Number.NEGATIVE_INFINITY;
 
 export interface TurnsDeps {
   readonly events: Pick<DueEvents, "of" | "claim">;
@@ -115,13 +117,13 @@ export class Turns {
     const mayTry = !isSlow || this.#mayProbe(organisation, now);
     if (mayTry) {
       const { begun, isLast } = await this.#start(organisation, isSlow ? 1 : free, { except: former }, now);
-      if (isSlow && begun === 0) this.#probed.delete(organisation);
+      if (isSlow && begun === 0) this.#probed.set(organisation, NEVER);
       if (isLast && former.length === 0) this.#unfinished.delete(organisation);
     }
     // A former webhook that only times out must not hold up events for the new one.
     if (former.length > 0 && this.#mayProbe(organisation, now)) {
       const { begun } = await this.#start(organisation, 1, { only: former }, now);
-      if (begun === 0) this.#probed.delete(organisation);
+      if (begun === 0) this.#probed.set(organisation, NEVER);
     }
     return others && !isSlow && this.#unfinished.has(organisation);
   }
@@ -135,7 +137,7 @@ export class Turns {
 
   /** Whether a delivery of a slow organisation may be tried; if so, schedules the next probe. */
   #mayProbe(organisation: string, now: number): boolean {
-    const last = this.#probed.get(organisation) ?? Number.NEGATIVE_INFINITY;
+    const last = this.#probed.get(organisation) ?? NEVER;
     this.#deps.round.checkBy(now + PROBE_EVERY_MS);
     // A time in the future means that the clock was set back.
     if (now >= last && now < last + PROBE_EVERY_MS) return false;
