@@ -24,9 +24,10 @@ export async function startManyStreams(
     return {
       id: idOf(index),
       state,
-      created_at,
+      ...{ created_at, updated_at: created_at },
+      ...{ title: null, external_id: null, hold_s: null, publish_key: null, refused_until: null },
       tags: [`studio-${index % 40}`, "main"],
-      ingest: { rtmp, rtmps: null, whip },
+      ingest: { rtmp: { ...rtmp, stream_key: streamname }, rtmps: null, whip, key: null },
     };
   });
   const rowOf = (index: number, tick: number) => ({
@@ -47,6 +48,7 @@ export async function startManyStreams(
       loss_percent: null,
       rtt_ms: 20,
       condition: index % 9 ? "good" : "attention",
+      findings: [],
     },
   });
   const counts = { created: Math.ceil((count - live) / 2), live, ended: Math.floor((count - live) / 2), locked: 0 };
