@@ -31,6 +31,15 @@ interface Slow {
   readonly urls: ReadonlyMap<string, readonly string[]>;
 }
 
+interface Started {
+  /** Deliveries. */
+  readonly begun: number;
+  /** The organisation has no more due events. */
+  readonly isLast: boolean;
+}
+
+const NOTHING: Started = { begun: 0, isLast: false };
+
 interface Delivery {
   readonly organisation: string;
   readonly clientId: number;
@@ -114,17 +123,12 @@ export class Turns {
     this.#unfinished.add(organisation);
     if (free === 0) return others;
     // What the gate would refuse need not be read, claimed and put back.
-    const mayTry = !isSlow || this.#mayProbe(organisation, now);
-    if (mayTry) {
-      const { begun, isLast } = await this.#start(organisation, isSlow ? 1 : free, { except: former }, now);
-      if (isSlow && begun === 0) this.#probed.set(organisation, NEVER);
-      if (isLast && former.length === 0) this.#unfinished.delete(organisation);
-    }
+    const { isLast } = isSlow
+      ? await this.#probe(organisation, {}, now)
+      : await this.#start(organisation, free, { except: former }, now);
+    if (isLast && former.length === 0) this.#unfinished.delete(organisation);
     // A former webhook that only times out must not hold up events for the new one.
-    if (former.length > 0 && this.#mayProbe(organisation, now)) {
-      const { begun } = await this.#start(organisation, 1, { only: former }, now);
-      if (begun === 0) this.#probed.set(organisation, NEVER);
-    }
+    if (former.length > 0) await this.#probe(organisation, { only: former }, now);
     return others && !isSlow && this.#unfinished.has(organisation);
   }
 
@@ -135,23 +139,19 @@ export class Turns {
     return { open: new Set(open), urls };
   }
 
-  /** Whether a delivery of a slow organisation may be tried; if so, schedules the next probe. */
-  #mayProbe(organisation: string, now: number): boolean {
+  /** Starts one delivery of a slow organisation, unless one was started a moment ago, and schedules the next probe. */
+  async #probe(organisation: string, webhooks: Webhooks, now: number): Promise<Started> {
     const last = this.#probed.get(organisation) ?? NEVER;
     this.#deps.round.checkBy(now + PROBE_EVERY_MS);
     // A time in the future means that the clock was set back.
-    if (now >= last && now < last + PROBE_EVERY_MS) return false;
-    this.#probed.set(organisation, now);
-    return true;
+    if (now >= last && now < last + PROBE_EVERY_MS) return NOTHING;
+    const started = await this.#start(organisation, 1, webhooks, now);
+    this.#probed.set(organisation, started.begun > 0 ? now : NEVER);
+    return started;
   }
 
-  /** Claims and starts at most `quantity` deliveries of the organisation; `isLast`: it has no more due events. */
-  async #start(
-    organisation: string,
-    quantity: number,
-    webhooks: Webhooks,
-    now: number,
-  ): Promise<{ readonly begun: number; readonly isLast: boolean }> {
+  /** Claims and starts at most `quantity` deliveries of the organisation. */
+  async #start(organisation: string, quantity: number, webhooks: Webhooks, now: number): Promise<Started> {
     const { events, deadlineMs } = this.#deps;
     const inFlight = [...this.#inFlight.values()].filter((delivery) => delivery.organisation === organisation);
     const busy = inFlight.map(({ clientId }) => clientId);
@@ -172,7 +172,7 @@ export class Turns {
       );
     } catch (err) {
       this.#deps.checks().pauseAfter(err);
-      return { begun: 0, isLast: false };
+      return NOTHING;
     }
     for (const row of rows) if (claimed.has(row.id)) this.#begin(organisation, row);
     this.#keepPace();
