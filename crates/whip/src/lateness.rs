@@ -24,21 +24,26 @@ const EVIDENCE: i64 = 12;
 const STEPS_ALONE: usize = 2;
 const STEPS_TOGETHER: usize = 4;
 
+/// The least and the most of some times, and how many they are.
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    least: i64,
-    most: i64,
-    packets: i64,
+pub(crate) struct Extremes {
+    pub(crate) least: i64,
+    pub(crate) most: i64,
+    pub(crate) count: i64,
 }
 
-impl Step {
-    const EMPTY: Self = Self { least: i64::MAX, most: i64::MIN, packets: 0 };
+impl Extremes {
+    pub(crate) const EMPTY: Self = Self { least: i64::MAX, most: i64::MIN, count: 0 };
 
-    fn with(self, other: Self) -> Self {
+    pub(crate) const fn of(time_us: i64) -> Self {
+        Self { least: time_us, most: time_us, count: 1 }
+    }
+
+    pub(crate) fn with(self, other: Self) -> Self {
         Self {
             least: self.least.min(other.least),
             most: self.most.max(other.most),
-            packets: self.packets + other.packets,
+            count: self.count + other.count,
         }
     }
 }
@@ -46,14 +51,14 @@ impl Step {
 /// The lateness of one track's packets in microseconds, newest step first.
 #[derive(Debug)]
 pub(crate) struct Lateness {
-    steps: [Step; STEPS],
+    steps: [Extremes; STEPS],
     used: usize,
     until: i64,
 }
 
 impl Default for Lateness {
     fn default() -> Self {
-        Self { steps: [Step::EMPTY; STEPS], used: 0, until: 0 }
+        Self { steps: [Extremes::EMPTY; STEPS], used: 0, until: 0 }
     }
 }
 
@@ -64,8 +69,7 @@ impl Lateness {
         if is_new {
             self.begin_step(arrival);
         }
-        let step = Step { least: late, most: late, packets: 1 };
-        self.steps[0] = self.steps[0].with(step);
+        self.steps[0] = self.steps[0].with(Extremes::of(late));
         is_new
     }
 
@@ -73,7 +77,7 @@ impl Lateness {
         let passed = (arrival - self.until) / STEP_US + 1;
         let passed = if self.used == 0 { 1 } else { passed.clamp(1, STEPS as i64) as usize };
         self.steps.rotate_right(passed);
-        self.steps[..passed].fill(Step::EMPTY);
+        self.steps[..passed].fill(Extremes::EMPTY);
         self.used = (self.used + passed).min(STEPS);
         self.until = arrival + STEP_US;
     }
@@ -81,12 +85,12 @@ impl Lateness {
     /// The least lateness of all steps.
     pub(crate) fn least(&self) -> Option<i64> {
         let all = self.over(0, self.used);
-        (all.packets > 0).then_some(all.least)
+        (all.count > 0).then_some(all.least)
     }
 
     /// Whether [`Lateness::least`] covers enough time and packets to be relied on.
     pub(crate) fn is_settled(&self) -> bool {
-        self.used + 1 >= STEPS && self.over(1, self.used).packets >= EVIDENCE
+        self.used + 1 >= STEPS && self.over(1, self.used).count >= EVIDENCE
     }
 
     /// By how much the clock has fallen behind `reference` for good, and how many complete steps show it.
@@ -97,7 +101,7 @@ impl Lateness {
             let is_all = complete + 1 == STEPS;
             let half = complete / 2;
             let (newer, older) = (self.over(1, 1 + half), self.over(1 + half, 1 + complete));
-            if newer.packets == 0 || older.packets == 0 {
+            if newer.count == 0 || older.count == 0 {
                 return None;
             }
             let all = newer.with(older);
@@ -110,8 +114,8 @@ impl Lateness {
             // A delay that grows may still be caught up, unless it has been there all the time.
             let is_growing = !is_all && newer.least > older.least + FLAT_US;
             let is_far = behind >= if is_all { NEAR_US } else { FAR_US };
-            let is_certain = all.packets * behind >= EVIDENCE * most
-                || (all.packets >= 4 && 4 * (most - behind) <= behind);
+            let is_certain = all.count * behind >= EVIDENCE * most
+                || (all.count >= 4 && 4 * (most - behind) <= behind);
             let is_stopped = is_far && is_certain && !is_caught_up && !is_growing;
             is_stopped.then_some((behind, complete))
         })
@@ -122,20 +126,20 @@ impl Lateness {
     pub(crate) fn handle_inserted(&mut self, inserted: i64, complete: usize, late: i64) {
         if complete == 0 {
             self.used = 1;
-            self.steps.fill(Step::EMPTY);
-            self.steps[0] = Step { least: late, most: late, packets: 1 };
+            self.steps.fill(Extremes::EMPTY);
+            self.steps[0] = Extremes::of(late);
             return;
         }
         self.used = self.used.min(complete + 1);
-        self.steps[self.used..].fill(Step::EMPTY);
-        for step in self.steps[..self.used].iter_mut().filter(|step| step.packets > 0) {
+        self.steps[self.used..].fill(Extremes::EMPTY);
+        for step in self.steps[..self.used].iter_mut().filter(|step| step.count > 0) {
             step.least -= inserted;
             step.most -= inserted;
         }
     }
 
-    fn over(&self, from: usize, to: usize) -> Step {
-        self.steps[from.min(to)..to].iter().fold(Step::EMPTY, |all, step| all.with(*step))
+    fn over(&self, from: usize, to: usize) -> Extremes {
+        self.steps[from.min(to)..to].iter().fold(Extremes::EMPTY, |all, step| all.with(*step))
     }
 }
 

@@ -4,6 +4,7 @@
 //! packets, whatever its NTP time is. NTP times are exact, and are used as far as they agree with that.
 
 use crate::clock_rates::MILLI_US;
+use crate::lateness::Extremes;
 
 /// Longest latency from capture to arrival that a report may claim.
 const LATENCY_LIMIT_US: i64 = 5_000 * MILLI_US;
@@ -42,24 +43,11 @@ impl Latency {
     }
 }
 
-/// Latencies of reports in a row.
-#[derive(Clone, Copy, Debug)]
-struct Agreeing {
-    least: i64,
-    most: i64,
-    reports: i64,
-}
-
-impl Agreeing {
-    const NONE: Self = Self { least: i64::MAX, most: i64::MIN, reports: 0 };
-
-    fn with(self, latency_us: i64) -> Self {
-        let (least, most) = (self.least.min(latency_us), self.most.max(latency_us));
-        if most - least > TOLERANCE_US {
-            return Self { least: latency_us, most: latency_us, reports: 1 };
-        }
-        Self { least, most, reports: self.reports + 1 }
-    }
+/// The latencies of reports in a row that agree, with that of a further one: if it does not agree, it alone.
+fn agreeing(before: Extremes, latency_us: i64) -> Extremes {
+    let newest = Extremes::of(latency_us);
+    let all = before.with(newest);
+    if all.most - all.least > TOLERANCE_US { newest } else { all }
 }
 
 /// The reports of one track's sender.
@@ -69,7 +57,7 @@ pub(crate) struct SenderReports {
     /// A latency that awaits its confirmation.
     unconfirmed: Option<i64>,
     /// While the first report alone shows the longest latency: those in a row that agree on a shorter one.
-    shorter: Option<Agreeing>,
+    shorter: Option<Extremes>,
     /// Reports in a row that were not credible.
     incredible: u32,
     /// Where the newest credible report puts NTP time 0 on the timeline, in microseconds.
@@ -108,7 +96,7 @@ impl SenderReports {
         let first = Latency { longest: latency_us, spread: FIRST_SPREAD_US, reports: 1, arrival };
         match self.latency {
             None if self.incredible == 0 => {
-                self.shorter = Some(Agreeing::NONE);
+                self.shorter = Some(Extremes::EMPTY);
                 return Some(first);
             }
             None => {}
@@ -117,12 +105,9 @@ impl SenderReports {
                 let longest = known.longest - forgotten;
                 let shorter = longest - latency_us;
                 if (-CHANGE_LIMIT_US..=EARLY_LIMIT_US).contains(&shorter) {
-                    self.shorter = self.shorter.filter(|_| shorter > DOUBTED_US);
-                    let agreeing = self.shorter.as_mut().map(|of| {
-                        *of = of.with(latency_us);
-                        *of
-                    });
-                    if let Some(Agreeing { most, reports: DOUBTING_REPORTS.., .. }) = agreeing {
+                    let doubted = self.shorter.filter(|_| shorter > DOUBTED_US);
+                    self.shorter = doubted.map(|before| agreeing(before, latency_us));
+                    if let Some(Extremes { most, count: DOUBTING_REPORTS.., .. }) = self.shorter {
                         self.shorter = None;
                         return Some(Latency { longest: most, reports: DOUBTING_REPORTS, ..first });
                     }
