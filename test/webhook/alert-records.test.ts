@@ -13,24 +13,34 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-test("alerts that cannot be written are logged once, and written as soon as the store takes them", async () => {
+const COPIES = { url: "https://b.example/", events: "alerts", keys: [] } as const;
+
+/** Alerts for the second webhook of org1, and what is logged of them. */
+async function openRecords(asked = () => {}) {
   const { db, clock, service } = stage;
   const customer = await service.customers.of("org1");
-  const copies = { url: "https://b.example/", events: "alerts", keys: [] } as const;
   const lines: string[] = [];
-  let tries = 0;
   const records = createAlertRecords({
     db,
     member: { epoch: 1 },
     customers: {
       async of() {
-        tries += 1;
-        return { ...customer, copies };
+        asked();
+        return { ...customer, copies: COPIES };
       },
     },
     outboxes: { outbox: { added() {} }, webhook_copy_outbox: { added() {} } },
     clock: { now: () => clock.ms },
     log: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }),
+  });
+  return { records, lines };
+}
+
+test("alerts that cannot be written are logged once, and written as soon as the store takes them", async () => {
+  const { db, clock } = stage;
+  let tries = 0;
+  const { records, lines } = await openRecords(() => {
+    tries += 1;
   });
   await sql`
     create trigger full before insert on webhook_copy_outbox begin select raise(abort, 'the disk is full'); end
@@ -55,22 +65,18 @@ test("alerts that cannot be written are logged once, and written as soon as the 
 });
 
 test("an organisation whose webhook takes no alerts has a thousand that wait, and no more", async () => {
-  const { db, clock, service } = stage;
-  const customer = await service.customers.of("org1");
-  const url = "https://b.example/";
-  const copies = { url, events: "alerts", keys: [] } as const;
-  const lines: string[] = [];
-  const records = createAlertRecords({
-    db,
-    member: { epoch: 1 },
-    customers: { of: async () => ({ ...customer, copies }) },
-    outboxes: { outbox: { added() {} }, webhook_copy_outbox: { added() {} } },
-    clock: { now: () => clock.ms },
-    log: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }),
-  });
+  const { db, clock } = stage;
+  const { records, lines } = await openRecords();
   const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
   const waiting = Array.from({ length: WAITING_LIMIT - 1 }, (_, at) => ({
-    ...{ id: `msg_${at}`, organisation_id: "org1", client_id: 0, url, body: "call=health", call: "health" as const },
+    ...{
+      id: `msg_${at}`,
+      organisation_id: "org1",
+      client_id: 0,
+      url: COPIES.url,
+      body: "call=health",
+      call: "health" as const,
+    },
     ...times,
   }));
   await db.insertInto("webhook_copy_outbox").values(waiting).execute();

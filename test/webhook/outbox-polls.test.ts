@@ -1,12 +1,13 @@
 // When the outbox polls the store: an event recorded during a poll is seen by the next one, not a minute
 // later.
-import { sql } from "kysely";
+import { type Insertable, sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { WebhookAnswer } from "../../ts/publish/webhook/answer.ts";
 import { PROBE_EVERY_MS } from "../../ts/publish/webhook/customer-gate.ts";
 import { createOutbox, type Outbox, type OutboxDeps } from "../../ts/publish/webhook/outbox/outbox.ts";
 import { Round } from "../../ts/publish/webhook/outbox/round.ts";
+import type { OutboxTable } from "../../ts/store/schema.ts";
 import { openStage, type Stage, until } from "../support/publishing.ts";
 
 const ANSWER: WebhookAnswer = { outcome: "answered", status: 200, reason: null, retryAfter: null };
@@ -17,13 +18,27 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
+const URL_OF_ORG1 = "https://a.example/";
+type Event = Insertable<OutboxTable>;
+
+/** The publish_done of a publish of org1, due now, but for what `change` says. */
+function eventOf(clientId: number, change: Partial<Event> = {}): Event {
+  const { ms } = stage.clock;
+  const event = { organisation_id: "org1", url: URL_OF_ORG1, body: "call=publish_done", epoch: 1 };
+  return { id: `msg_${clientId}`, client_id: clientId, ...event, next_attempt_at: ms, created_at: ms, ...change };
+}
+
+const add = (...events: readonly Event[]) => stage.db.insertInto("outbox").values(events).execute();
+
+/** Of the only event. */
+async function isDelivered(): Promise<boolean> {
+  const [event] = await stage.db.selectFrom("outbox").select("delivered_at").execute();
+  return event?.delivered_at !== null;
+}
+
 test("an event that is recorded during a poll is delivered by the next one, immediately", async () => {
-  const { db, clock } = stage;
   const delivered: number[] = [];
-  const event = {
-    ...{ id: "msg_1", organisation_id: "org1", client_id: 7, url: "https://a.example/", body: "call=publish_done" },
-    ...{ next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 },
-  };
+  const event = eventOf(7);
   let looks = 0;
   const outbox = outboxOf({
     webhook: {
@@ -32,8 +47,7 @@ test("an event that is recorded during a poll is delivered by the next one, imme
       load() {
         looks += 1;
         if (looks === 1) {
-          const recorded = db.insertInto("outbox").values(event).execute();
-          void recorded.then(() => outbox.wake());
+          void add(event).then(() => outbox.wake());
         }
         return { inFlight: 0, waiting: 0, open: [], slow: [] };
       },
@@ -60,15 +74,11 @@ test("an event that becomes due while another organisation's is delivered is del
       .values({ ...organisation, created_at: began, updated_at: began })
       .execute();
   }
-  const event = { url: "https://a.example/", body: "call=publish_done", created_at: began, epoch: 1 };
-  await db
-    .insertInto("outbox")
-    .values([
-      { ...event, id: "msg_1", organisation_id: "C", client_id: 1, next_attempt_at: began },
-      // Due while C's is delivered, which takes a minute on the given clock.
-      { ...event, id: "msg_2", organisation_id: "B", client_id: 2, next_attempt_at: began + 30_000 },
-    ])
-    .execute();
+  await add(
+    eventOf(1, { organisation_id: "C" }),
+    // Due while C's is delivered, which takes a minute on the given clock.
+    eventOf(2, { organisation_id: "B", next_attempt_at: began + 30_000 }),
+  );
   const posted: { readonly organisation: string; readonly at: number }[] = [];
   const outbox = outboxOf({
     webhook: {
@@ -91,7 +101,7 @@ test("an event that becomes due while another organisation's is delivered is del
 });
 
 test("an event written between the beginning of a poll and its organisation's turn is delivered immediately", async () => {
-  const { db, clock } = stage;
+  const { clock } = stage;
   const delivered: number[] = [];
   let isFirst = true;
   const outbox = outboxOf({
@@ -102,12 +112,7 @@ test("an event written between the beginning of a poll and its organisation's tu
         if (isFirst) {
           isFirst = false;
           clock.ms += 5;
-          const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
-          const event = { id: "msg_1", organisation_id: "org1", client_id: 7, url: "https://a.example/", ...times };
-          void db
-            .insertInto("outbox")
-            .values({ ...event, body: "call=publish_done" })
-            .execute();
+          void add(eventOf(7));
           outbox.added("org1");
         }
         return { inFlight: 0, waiting: 0, open: [], slow: [] };
@@ -125,40 +130,41 @@ test("an event written between the beginning of a poll and its organisation's tu
 });
 
 test("an event written just before the clock was set back by less than a second is delivered within seconds", async () => {
-  const { db, clock } = stage;
+  const { clock } = stage;
   const { outbox, reads } = countedOutbox();
-  const times = { next_attempt_at: clock.ms + 300, created_at: clock.ms + 300, epoch: 1 };
-  const event = { id: "msg_1", organisation_id: "org1", client_id: 7, url: "https://a.example/", ...times };
-  await db
-    .insertInto("outbox")
-    .values({ ...event, body: "call=publish_done" })
-    .execute();
+  await add(eventOf(7, { next_attempt_at: clock.ms + 300, created_at: clock.ms + 300 }));
   outbox.added("org1");
   await until(() => reads() === 1);
   clock.ms += 1_000;
-  const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
-  await until(async () => (await isDelivered()) !== null);
+  await until(isDelivered);
   await outbox.stop(5_000);
 });
 
+test("an event that is to be tried again while a poll reads when the next one is due is not forgotten", async () => {
+  const round = new Round({
+    oldest: async () => ({ organisations: [], more: false }),
+    page: async () => ({ organisations: [], last: null }),
+    async next(now) {
+      round.checkBy(now + 1_000); // a delivery has failed: what the store says was read before
+      return now + 30_000;
+    },
+  });
+  round.wantCheck();
+  await round.next(0, false);
+  expect(round.checkAt).toBe(1_000);
+});
+
 test("an organisation's only event is read once", async () => {
-  const { db, clock } = stage;
-  const event = { id: "msg_1", organisation_id: "org1", client_id: 1, url: "https://a.example/", epoch: 1 };
-  await db
-    .insertInto("outbox")
-    .values({ ...event, body: "call=publish_done", next_attempt_at: clock.ms, created_at: clock.ms })
-    .execute();
+  await add(eventOf(1));
   const { outbox, reads } = countedOutbox();
   outbox.release(1, "org1", true);
-  const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
-  await until(async () => (await isDelivered()) !== null);
+  await until(isDelivered);
   await lookedFor(outbox);
   expect(reads()).toBe(1);
   await outbox.stop(5_000);
 });
 
 test("an end without an event reads nothing, and what was held back meanwhile is delivered", async () => {
-  const { db, clock } = stage;
   const { outbox, reads } = countedOutbox();
   for (let publish = 1; publish <= 5; publish += 1) {
     outbox.hold(publish);
@@ -169,45 +175,24 @@ test("an end without an event reads nothing, and what was held back meanwhile is
   // Held twice: by the last update, and by its end.
   outbox.hold(6);
   outbox.hold(6);
-  const event = { id: "msg_6", organisation_id: "org1", client_id: 6, url: "https://a.example/", epoch: 1 };
-  const times = { next_attempt_at: clock.ms, created_at: clock.ms };
-  await db
-    .insertInto("outbox")
-    .values({ ...event, ...times, body: "call=health", call: "health" })
-    .execute();
+  await add(eventOf(6, { body: "call=health", call: "health" }));
   outbox.added("org1");
   await until(() => reads() === 1);
   outbox.release(6, "org1", false);
   await polled(outbox);
   expect(reads()).toBe(1);
   outbox.release(6, "org1", false);
-  const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
-  await until(async () => (await isDelivered()) !== null);
+  await until(isDelivered);
   await outbox.stop(5_000);
 });
 
 test("a customer that only times out is tried once in five seconds, whatever the number of polls and the clock", async () => {
   const { db, clock } = stage;
-  const url = "https://a.example/";
   const tried: number[] = [];
-  const add = async (clientId: number) => {
-    const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
-    const event = {
-      id: `msg_${clientId}`,
-      organisation_id: "org1",
-      client_id: clientId,
-      url,
-      body: "call=publish_done",
-    };
-    await db
-      .insertInto("outbox")
-      .values({ ...event, ...times })
-      .execute();
-  };
-  for (const clientId of [1, 2, 3, 4]) await add(clientId);
+  await add(...[1, 2, 3, 4].map((clientId) => eventOf(clientId)));
   const outbox = outboxOf({
     webhook: {
-      load: () => ({ inFlight: 0, waiting: 0, open: ["org1"], slow: [{ organisationId: "org1", url }] }),
+      load: () => ({ inFlight: 0, waiting: 0, open: ["org1"], slow: [{ organisationId: "org1", url: URL_OF_ORG1 }] }),
       async post(call) {
         tried.push(call.event.clientId);
         return { outcome: "unreachable", cause: "deadline", detail: "no answer" };
@@ -232,14 +217,9 @@ test("a customer that only times out is tried once in five seconds, whatever the
 });
 
 test("a store that can be read but not written is tried once in five seconds, and nothing is posted meanwhile", async () => {
-  const { db, clock } = stage;
+  const { db } = stage;
   const ids = Array.from({ length: 40 }, (_, at) => at + 1);
-  const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
-  const event = { organisation_id: "org1", url: "https://a.example/", body: "call=publish_done", ...times };
-  await db
-    .insertInto("outbox")
-    .values(ids.map((id) => ({ id: `msg_${id}`, client_id: id, ...event })))
-    .execute();
+  await add(...ids.map((id) => eventOf(id)));
   await sql`
     create trigger full before update on outbox begin select raise(abort, 'the disk is full'); end
   `.execute(db);
@@ -313,17 +293,3 @@ async function lookedFor(outbox: Outbox): Promise<void> {
     await outbox.depth();
   }
 }
-
-test("an event that is to be tried again while a poll reads when the next one is due is not forgotten", async () => {
-  const round = new Round({
-    oldest: async () => ({ organisations: [], more: false }),
-    page: async () => ({ organisations: [], last: null }),
-    async next(now) {
-      round.checkBy(now + 1_000); // a delivery has failed: what the store says was read before
-      return now + 30_000;
-    },
-  });
-  round.wantCheck();
-  await round.next(0, false);
-  expect(round.checkAt).toBe(1_000);
-});

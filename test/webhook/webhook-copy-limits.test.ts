@@ -2,10 +2,12 @@
 // thousand in all. What is beyond that is dropped and counted, and holds no event back.
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import type { WebhookCall } from "../../ts/publish/webhook/call.ts";
 import { createCopies } from "../../ts/publish/webhook/copies/copies.ts";
+import { webhookCallOf } from "../support/webhook-call.ts";
 
 const IN_FLIGHT = 8;
+
+const second = { url: "https://second.example/", events: "all", keys: [] } as const;
 
 /** Copies whose receivers never answer. */
 function openCopies() {
@@ -35,23 +37,11 @@ function openCopies() {
   const send = (organisationId: string, quantity: number) => {
     for (let n = 0; n < quantity; n += 1) {
       clientId += 1;
-      copies.send(callOf(organisationId, clientId));
+      copies.send({ ...webhookCallOf(clientId, organisationId), copies: second });
     }
   };
   return { counted, send };
 }
-
-const callOf = (organisationId: string, clientId: number): WebhookCall => ({
-  organisationId,
-  url: "https://customer.example/",
-  id: `msg_${clientId}`,
-  body: Buffer.from("call=publish"),
-  keys: [],
-  deadlineMs: 1,
-  retryConnection: false,
-  copies: { url: "https://second.example/", events: "all", keys: [] },
-  event: { call: "publish", clientId, name: "n", attempt: 1 },
-});
 
 test("an organisation has eight copies in flight and a thousand that wait", () => {
   const { counted, send } = openCopies();

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { WebhookCall } from "../../../ts/publish/webhook/call.ts";
 import { listDeliveries } from "../../../ts/publish/webhook/delivery-list.ts";
 import { createDeliveryLog, type DeliveryLog } from "../../../ts/publish/webhook/delivery-log.ts";
 import { KeptResponse } from "../../../ts/publish/webhook/kept-response.ts";
@@ -13,18 +12,10 @@ import type { Store } from "../../../ts/store/open.ts";
 import type { Schema } from "../../../ts/store/schema.ts";
 import { until } from "../../support/child.ts";
 import { openTestStore } from "../../support/stores.ts";
+import { webhookCallOf } from "../../support/webhook-call.ts";
 
 /** A publish call, answered or never sent. */
-const callOf = (clientId: number, organisationId = "org"): WebhookCall => ({
-  organisationId,
-  url: "https://customer.example/",
-  id: `msg_${clientId}`,
-  body: Buffer.from("call=publish"),
-  keys: [],
-  deadlineMs: 1,
-  retryConnection: false,
-  event: { call: "publish", clientId, name: "n", attempt: 1 },
-});
+const callOf = (clientId: number, organisationId = "org") => webhookCallOf(clientId, organisationId);
 const ANSWER = { outcome: "answered", status: 200, reason: null, retryAfter: null } as const;
 
 const clock = { ms: 0, now: () => clock.ms };
