@@ -2,6 +2,7 @@
 // service except the list of streams and the events, which are generated here. No media flows.
 import { createServer, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { LiveRow, Stream } from "../../ts/dashboard/streams/records.ts";
 
 export interface ManyStreams {
   readonly http: string;
@@ -15,7 +16,7 @@ export async function startManyStreams(
   { count, live }: { readonly count: number; readonly live: number },
 ): Promise<ManyStreams> {
   const idOf = (index: number) => `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`;
-  const streams = Array.from({ length: count }, (_, index) => {
+  const streams = Array.from({ length: count }, (_, index): Stream => {
     const streamname = `Ab1Cd-${String(index).padStart(5, "0")}`;
     const created_at = new Date(Date.UTC(2026, 0, 1) - index * 60_000).toISOString();
     const rtmp = { url: "rtmp://ingest.example:1935/live", streamname };
@@ -24,18 +25,21 @@ export async function startManyStreams(
     return {
       id: idOf(index),
       state,
+      ...{ streamgroup: idOf(index), type: "low-latency", webrtc: true, transcoding: false },
       ...{ created_at, updated_at: created_at },
       ...{ title: null, external_id: null, hold_s: null, publish_key: null, refused_until: null },
       tags: [`studio-${index % 40}`, "main"],
       ingest: { rtmp: { ...rtmp, stream_key: streamname }, rtmps: null, whip, key: null },
+      playout: { rtmp: [{ url: rtmp.url, streamname, type: "live" }], hls: [], web: [] },
     };
   });
-  const rowOf = (index: number, tick: number) => ({
+  const rowOf = (index: number, tick: number): LiveRow => ({
     ...{
       client_id: index + 1,
       stream: idOf(index),
-      streamname: streams[index]?.ingest.rtmp.streamname,
+      streamname: streams[index]?.ingest.rtmp.streamname ?? "",
       protocol: "rtmp",
+      on_air: true,
     },
     ...{
       accepted_at: "2026-01-01T00:00:00.000Z",
