@@ -162,6 +162,8 @@ mod tests {
             // HE-AAC with a 24 kHz core and 48 kHz output; HE-AAC v2 with a mono core and stereo output.
             (&[0x2b, 0x11, 0x88, 0x00], Ok(config(2, 48_000, 2))),
             (&[0xeb, 0x09, 0x88, 0x00], Ok(config(2, 48_000, 2))),
+            // HE-AAC in mono.
+            (&[0x2b, 0x09, 0x88, 0x00], Ok(config(2, 48_000, 1))),
             // An explicit rate: 40,000 Hz.
             (&[0x17, 0x80, 0x4e, 0x20, 0x10], Ok(config(2, 40_000, 2))),
             // Object type 42 by escape.

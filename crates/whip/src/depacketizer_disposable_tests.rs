@@ -52,9 +52,13 @@ fn pictures() -> Vec<(u32, bool, Vec<u8>)> {
 
 /// The pictures shown when these packets, as (picture, packet of it), are lost, and how many were counted as left out.
 fn shown_without(lost: &[(u32, usize)]) -> (Vec<u32>, u64) {
+    shown_of(pictures(), lost)
+}
+
+fn shown_of(packets: Vec<(u32, bool, Vec<u8>)>, lost: &[(u32, usize)]) -> (Vec<u32>, u64) {
     let (mut depacketizer, mut times) = (Depacketizer::new(&[]), Vec::new());
     let (mut gap, mut at, mut open) = (0, 0, u32::MAX);
-    for (n, marker, payload) in pictures() {
+    for (n, marker, payload) in packets {
         at = if open == n { at + 1 } else { 0 };
         open = n;
         if lost.contains(&(n, at)) {
@@ -114,4 +118,15 @@ fn a_loss_before_the_numbers_are_proven_is_taken_for_that_of_a_reference() {
     // A picture of one packet: nothing else shows what it was.
     let (times, _) = shown_without(&[(2, 0), (2, 1), (2, 2)]);
     assert_eq!(times, (0..2).chain(30..41).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_loss_may_have_held_a_pps_of_a_sender_that_changes_them_between_keyframes() {
+    let mut packets = pictures();
+    for (_, _, payload) in packets.iter_mut().filter(|(n, _, _)| *n == 4) {
+        *payload = stap_a(&[&[0x68, 0xce, 0x38, 0x80], payload]);
+    }
+    assert_eq!(shown_of(packets.clone(), &[]).0, (0..41).collect::<Vec<_>>());
+    let (times, _) = shown_of(packets, &[(12, 0), (12, 1), (12, 2)]);
+    assert_eq!(times, (0..12).chain(30..41).collect::<Vec<_>>());
 }

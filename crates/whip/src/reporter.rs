@@ -135,3 +135,26 @@ fn receivers<'a>(
     let audio = audio.iter_mut().map(|audio| &mut audio.receiver);
     video.map(|layer| &mut layer.receiver).chain(audio)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remb_is_sent_only_as_offered_and_a_limit_is_taken_back() {
+        let limits_after = |has_transport_cc, has_remb, of: [u32; 2]| {
+            let mut reporter = Reporter::new(1, has_transport_cc, has_remb, Instant::now());
+            of.map(|kbps| {
+                reporter.limit_bitrate(kbps);
+                reporter.bitrate_limit
+            })
+        };
+        for has_transport_cc in [false, true] {
+            assert_eq!(limits_after(has_transport_cc, false, [0, 500]), [None, None]);
+            let taken_back = [Some(500_000), Some(UNLIMITED_BITS)];
+            assert_eq!(limits_after(has_transport_cc, true, [500, 0]), taken_back);
+        }
+        assert_eq!(limits_after(false, true, [0, 0]), [Some(UNLIMITED_BITS); 2]);
+        assert_eq!(limits_after(true, true, [0, 0]), [None; 2]);
+    }
+}
