@@ -88,7 +88,7 @@ fn an_array_that_is_never_closed_still_counts() {
 
 #[test]
 fn values_of_types_that_nobody_needs_are_passed_over() {
-    let odd: [&[u8]; 9] = [
+    let odd: [&[u8]; 10] = [
         &[7, 0, 1],                           // reference
         &[4],                                 // movie clip
         &[9],                                 // end of no object
@@ -98,6 +98,8 @@ fn values_of_types_that_nobody_needs_are_passed_over() {
         &[17, 10, 0x0b, 1, 3, b'a', 4, 1, 1], // an object with the property a
         &[17, 12, 5, 1, 2],                   // two bytes
         &[17, 8, 1, 0, 0, 0, 0, 0, 0, 0, 0],  // a date
+        // An array of two objects; the second refers to the traits of the first.
+        &[17, 9, 5, 1, 10, 0x13, 1, 3, b'a', 4, 5, 10, 1, 4, 6],
     ];
     for value in odd {
         let in_object = [&[3, 0, 1, b'a'][..], value, b"\0\x01b\x01\x01\0\0\x09\x05"].concat();

@@ -23,6 +23,7 @@ fn arguments_are_what_follows_the_first_question_mark_untouched() {
     check(&[
         ("live", "cam?a=s%2Fx&b=%20y?c=/d", "cam", Some("a=s%2Fx&b=%20y?c=/d")),
         ("live", "cam", "cam", None),
+        ("live", "live", "live", None),
         ("live", "cam?", "cam", Some("")),
         ("live", "cam??k=v", "cam", Some("?k=v")),
         ("live", "cam?k=v?k=v", "cam", Some("k=v?k=v")),

@@ -113,6 +113,16 @@ mod tests {
     }
 
     #[test]
+    fn a_set_is_of_its_kind_and_long_enough() {
+        let usable = |unit: &[u8]| [NalKind::Sps, NalKind::Pps].map(|kind| is_usable(unit, kind));
+        assert_eq!((usable(SPS), usable(PPS)), ([true, false], [false, true]));
+        // The forbidden bit, the ids alone, nothing.
+        for unit in [&[0xe8, 0xce, 0x3c][..], &[0x68, 0xce], &[]] {
+            assert_eq!(usable(unit), [false; 2], "{unit:x?}");
+        }
+    }
+
+    #[test]
     fn the_sets_of_damaged_records_are_kept() {
         for data in [
             record(0, 3, [1, 1]),
