@@ -40,7 +40,7 @@ describe("in the store", () => {
     [
       "ended with refuse_s",
       "refused_after_end",
-      (db) => db.updateTable("stream").set({ refused_until: 4e12, refused_reason: "Off air" }).execute(),
+      (db) => db.updateTable("stream").set({ refused_until: 1_767_229_200_000, refused_reason: "Off air" }).execute(),
     ],
     [
       "of a disabled organisation",
@@ -87,6 +87,15 @@ describe("in the store", () => {
       expect(await list({ organisationId: "org2", unknown: false })).toEqual([]);
     },
   );
+
+  test("a publish that the customer denies is a row of the stream also when its own row could not be written", async () => {
+    await stage.db.updateTable("node").set({ state: "lost" }).execute(); // others have declared this node dead
+    customer.answer({ status: 403, headers: { "content-type": "text/plain" }, body: "No ticket" });
+    await stage.request(STREAM);
+    expect(await list({ streamId: ID })).toMatchObject([
+      { reason: "rejected_by_customer", detail: "No ticket", stream: { id: ID } },
+    ]);
+  });
 
   test.each([
     ["a reserved field", "reserved_field", { arguments: "clientid=1" }, () => {}],
