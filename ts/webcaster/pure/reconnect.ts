@@ -13,9 +13,11 @@ export interface ReconnectConfig {
 export const RECONNECT_DEFAULT: Required<ReconnectConfig> = { minDelaySec: 2, maxDelaySec: 15, maxRetries: 10 };
 /** Factor by which each pause is longer than the one before. */
 const GROWTH = 1.5;
+/** Most seconds that a Retry-After is waited for: a proxy under maintenance may ask for a day. */
+const RETRY_AFTER_LIMIT_SEC = 300;
 
 /** Seconds before attempt number `attempt` (from 1), or null when that is one too many. The service's Retry-After is
- *  used when it is longer. */
+ *  used when it is longer, within a limit. */
 export function delayBefore(
   attempt: number,
   { minDelaySec, maxDelaySec, maxRetries }: Required<ReconnectConfig>,
@@ -23,5 +25,5 @@ export function delayBefore(
 ): number | null {
   if (attempt > maxRetries) return null;
   const grown = Math.min(minDelaySec * GROWTH ** (attempt - 1), Math.max(minDelaySec, maxDelaySec));
-  return Math.max(grown, retryAfterSec ?? 0);
+  return Math.max(grown, Math.min(retryAfterSec ?? 0, RETRY_AFTER_LIMIT_SEC));
 }
