@@ -121,6 +121,19 @@ test("a logo that is too large can be chosen again under the same name", async (
   expect(await input.inputValue()).toBe("");
 });
 
+test("a dialog that is cancelled gives the focus back to the button that opened it", async () => {
+  const { page, ...dash } = await open("/dashboard/streams", "user");
+  const button = page.getByRole("button", { name: "New stream" });
+  await button.focus();
+  for (const close of ["Cancel", "Close"]) {
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await dash.press(close);
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await button.evaluate("document.activeElement.textContent")).toBe("New stream");
+  }
+});
+
 test("the Enter that completes a word of an input method ends no tag, and runs no command", async () => {
   const { page, ...dash } = await open("/dashboard/streams", "user");
   await dash.press("New stream");

@@ -51,12 +51,11 @@ function signInAddress(): { readonly organisation: string | null; readonly refus
 export function LoginOver({ why }: { readonly why: keyof typeof WHY | null }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
-    const [before, title, shown] = [document.activeElement, document.title, dialog.current];
+    const [title, shown] = [document.title, dialog.current];
     shown?.showModal();
     return () => {
       document.title = title;
-      shown?.close(); // what is behind it can have the focus again
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
+      shown?.close(); // gives the focus back
     };
   }, []);
   return (
