@@ -121,6 +121,31 @@ test("a logo that is too large can be chosen again under the same name", async (
   expect(await input.inputValue()).toBe("");
 });
 
+test("of two keys that are revoked at the same time none comes back into the list", async () => {
+  const made = async (label: string) =>
+    (await dashboard.headgate.call("POST", "/organisation/key", { label, role: "user" })) as unknown as { id: string };
+  const [first] = [await made("first"), await made("second")];
+  const { page, ...dash } = await open("/dashboard/keys", "administrator");
+  const { promise, release } = held();
+  await page.route(`**/organisation/key/${first.id}`, (route) => promise.then(() => route.continue()));
+  const row = (label: string) => page.getByRole("row", { name: label });
+  for (const label of ["first", "second"]) {
+    await row(label).getByRole("button", { name: "Revoke" }).click();
+    await dash.press("Revoke the key");
+  }
+  await row("second").waitFor({ state: "detached" });
+  release();
+  await dash.news("first is revoked");
+  expect([await row("first").count(), await row("second").count()]).toEqual([0, 0]);
+});
+
+test("days in the address of the usage that are none are ignored", async () => {
+  const { page, ...dash } = await open("/dashboard/usage?from=2026-01-3&to=yesterday", "readonly");
+  await dash.shows("Usage");
+  expect(await page.getByLabel("To", { exact: true }).inputValue()).toBe(new Date().toISOString().slice(0, 10));
+  expect(await dash.faults()).toEqual([]);
+});
+
 test("a dialog that is cancelled gives the focus back to the button that opened it", async () => {
   const { page, ...dash } = await open("/dashboard/streams", "user");
   const button = page.getByRole("button", { name: "New stream" });
