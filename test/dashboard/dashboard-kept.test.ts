@@ -4,6 +4,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { until } from "../support/child.ts";
 import { PASSWORD, PEOPLE, type Role, useDashboard } from "../support/dashboard.ts";
+import { broadcast } from "../support/ffmpeg.ts";
 import { held } from "../support/held.ts";
 
 const dashboard = useDashboard();
@@ -119,6 +120,24 @@ test("a logo that is too large can be chosen again under the same name", async (
   await page.getByText("The file is larger than 100 kB.").waitFor();
   // A browser reports no change to the file that is chosen already.
   expect(await input.inputValue()).toBe("");
+});
+
+test("a preview that was refused because the session had ended goes on by itself after the sign-in", async () => {
+  const { id } = await newStream();
+  const { ingest } = (await dashboard.headgate.call("GET", `/stream/${id}`)) as unknown as {
+    ingest: { rtmp: { streamname: string } };
+  };
+  const encoder = broadcast(`${dashboard.headgate.rtmp}/${ingest.rtmp.streamname}`, { seconds: 60 });
+  const dash = await open("/dashboard/streams", "readonly");
+  const { page } = dash;
+  await page.route("**/live/*.flv", (route) => route.fulfill({ status: 403, body: "" }));
+  await page.goto(`${dashboard.headgate.http}/dashboard/streams/${id}?tab=live`);
+  const preview = page.getByRole("figure", { name: "Live preview" });
+  await preview.getByText("Your session has ended").waitFor();
+  await page.unrouteAll();
+  await preview.getByText("Your session has ended").waitFor({ state: "detached" });
+  encoder.kill("SIGTERM");
+  await encoder.exit;
 });
 
 test("of two keys that are revoked at the same time none comes back into the list", async () => {
