@@ -52,21 +52,34 @@ describe("states", () => {
 
 describe("retrying", () => {
   test("begins after 2 s, grows to 15 s and ends after 10 tries", () => {
-    const delays = Array.from({ length: 11 }, (_, at) => delayBefore(at + 1, RECONNECT_DEFAULT));
+    const delays = Array.from({ length: 11 }, (_, at) => delayBefore(at + 1, RECONNECT_DEFAULT, null, 0));
     expect(delays.slice(0, 5)).toEqual([2, 3, 4.5, 6.75, 10.125]);
     expect(delays.slice(5)).toEqual([15, 15, 15, 15, 15, null]);
   });
 
   test("waits as long as the service asks", () => {
-    expect(delayBefore(1, RECONNECT_DEFAULT, 5)).toBe(5);
-    expect(delayBefore(1, RECONNECT_DEFAULT, 1)).toBe(2);
+    expect(delayBefore(1, RECONNECT_DEFAULT, 5, 0)).toBe(5);
+    expect(delayBefore(1, RECONNECT_DEFAULT, 1, 0)).toBe(2);
+  });
+
+  test("comes at another moment in each browser, also after a Retry-After", () => {
+    const delays = (retryAfterSec: number | null) =>
+      [0, 0.5, 1].map(
+        (random) => Math.round(10 * (delayBefore(1, RECONNECT_DEFAULT, retryAfterSec, random) ?? 0)) / 10,
+      );
+    expect([delays(null), delays(5)]).toEqual([
+      [2, 2.2, 2.4],
+      [5, 5.5, 6],
+    ]);
   });
 
   test("never waits less than the minimum or more than the maximum, whatever is configured", () => {
     const seconds = fc.double({ min: 1, max: 3_600, noNaN: true });
+    const attempts = fc.integer({ min: 1, max: 100 });
+    const random = fc.double({ min: 0, max: 1, noNaN: true });
     fc.assert(
-      fc.property(seconds, seconds, fc.integer({ min: 1, max: 100 }), (minDelaySec, maxDelaySec, attempt) => {
-        const delay = delayBefore(attempt, { minDelaySec, maxDelaySec, maxRetries: 100 });
+      fc.property(seconds, seconds, attempts, random, (minDelaySec, maxDelaySec, attempt, chance) => {
+        const delay = delayBefore(attempt, { minDelaySec, maxDelaySec, maxRetries: 100 }, null, chance);
         expect(delay).toBeGreaterThanOrEqual(minDelaySec);
         expect(delay).toBeLessThanOrEqual(Math.max(minDelaySec, maxDelaySec));
       }),

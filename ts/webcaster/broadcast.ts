@@ -218,7 +218,7 @@ export class Broadcast {
     /** Of those that are counted. */
     let attempt = 1;
     for (let made = 0; ; made += 1) {
-      const delaySec = delayBefore(attempt, config, error.retryAfterSec);
+      const delaySec = delayBefore(attempt, config, error.retryAfterSec, Math.random());
       if (delaySec === null) {
         return this.#giveUp(new WebcasterError("reconnect_failed", { detail: error.message, cause: error }));
       }
