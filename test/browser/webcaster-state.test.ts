@@ -2,7 +2,7 @@
 import { getEventListeners } from "node:events";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { pause } from "../../ts/webcaster/pause.ts";
+import { pause as interruptible } from "../../ts/webcaster/pause.ts";
 import { ERRORS, WebcasterError } from "../../ts/webcaster/pure/errors.ts";
 import { Heartbeat, IDLE_LIMIT_MS, SILENCE_LIMIT_MS } from "../../ts/webcaster/pure/heartbeat.ts";
 import { HelperUtils } from "../../ts/webcaster/pure/helper-utils.ts";
@@ -89,8 +89,8 @@ describe("retrying", () => {
 
 test("a pause that is over is no listener any more, however it ended", async () => {
   const [over, awake] = [new AbortController(), new AbortController()];
-  await pause(0, over.signal, awake.signal);
-  const paused = pause(60_000, over.signal, awake.signal);
+  await interruptible(0, over.signal, awake.signal);
+  const paused = interruptible(60_000, over.signal, awake.signal);
   awake.abort();
   await paused;
   expect([over, awake].map(({ signal }) => getEventListeners(signal, "abort").length)).toEqual([0, 0]);

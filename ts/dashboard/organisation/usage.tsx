@@ -42,9 +42,9 @@ type Usage = Omit<Records["Usage"], "days" | "next"> & {
 export function UsagePage() {
   const { query, route } = useLocation();
   const today = dayOf(timeNow());
-  const { stream = "" } = query;
-  const to = dayIn(query["to"]) ?? today;
-  const span: Span = { from: dayIn(query["from"]) ?? firstDayOf(30, to), to, stream };
+  const { from: first, to: last, stream = "" } = query;
+  const to = dayIn(last) ?? today;
+  const span: Span = { from: dayIn(first) ?? firstDayOf(30, to), to, stream };
   /** Index of the open table: it stays open for other days. */
   const [table, setTable] = useState(0);
   const usage = useLoaded((signal) => loadUsage(span, signal), [span.from, span.to, span.stream]);
