@@ -1,8 +1,12 @@
-// Commands whose --url leads to something else than a headgate: a proxy that redirects, a web page, an answer that breaks
-// off. They say so, in one line and with the documented exit code, and the key reaches nobody else.
+// Commands whose --url leads to something else than a headgate (a proxy that redirects, a web page, an answer that breaks
+// off), or whose output leads nowhere. They say so, in one line and with the documented exit code, and the key reaches
+// nobody else.
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { start } from "../support/child.ts";
 
@@ -60,4 +64,23 @@ test.each([
     expect(err).toContain(`headgate: ${said(url)}`);
     expect(err).not.toContain("    at ");
   }
+});
+
+test.each(["config schema", "openapi", "init"])("%s to a full disk fails, and says why", async (words) => {
+  const folder = mkdtempSync(join(tmpdir(), "headgate-full-"));
+  const env = { PATH: process.env.PATH, HEADGATE_DATA_DIR: folder };
+  const child = start("sh", ["-c", `exec node scripts/headgate.mjs ${words} > /dev/full`], { env });
+  const code = await child.exit;
+  rmSync(folder, { recursive: true });
+  expect([code, child.stderr()]).toEqual([
+    1,
+    expect.stringMatching(/^headgate: the output cannot be written: ENOSPC: .*\n$/) as string,
+  ]);
+});
+
+test("a reader that has read enough is no failure", async () => {
+  const child = start("sh", ["-c", "{ node scripts/headgate.mjs config schema; echo $? >&2; } | head -1"], {
+    env: { PATH: process.env.PATH },
+  });
+  expect([await child.exit, child.stderr()]).toEqual([0, "0\n"]);
 });

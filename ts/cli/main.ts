@@ -3,6 +3,7 @@
 import { cli, command } from "cleye";
 import { readVersion } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
 import { nearest, similar } from "../text/nearest.ts";
 import { printable } from "../text/terminal.ts";
 import { versionWithCommit } from "./commit.ts";
@@ -50,6 +51,7 @@ export async function run(argv: readonly string[]): Promise<void> {
       );
     }
     requireKnown(parsed.command ?? "", verb, parsed);
+    if (parsed.command !== "serve") watchOutput();
     await verb.run(parsed._, parsed.flags as GivenFlags);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
@@ -130,6 +132,15 @@ function wordsOf(argv: readonly string[]): readonly string[] {
   if (first === "help") return [...others, "--help"];
   if (first === "-v" || first === "-V") return ["--version"];
   return first.startsWith("-") && !["--help", "-h", "--version"].includes(first) ? ["serve", ...argv] : argv;
+}
+
+/** Output that cannot be written, as on a full disk, is no success; the work goes on. Who closes a pipe has read enough. */
+function watchOutput(): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE" || process.exitCode === 1) return;
+    process.exitCode = 1;
+    console.error(`headgate: the output cannot be written: ${reasonOf(error)}`);
+  });
 }
 
 function fail(message: string, code: number): void {
