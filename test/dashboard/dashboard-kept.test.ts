@@ -158,6 +158,20 @@ test("of two keys that are revoked at the same time none comes back into the lis
   expect([await row("first").count(), await row("second").count()]).toEqual([0, 0]);
 });
 
+test("tags that two people change at the same time are all there, but those that one has removed", async () => {
+  const { id } = await newStream();
+  const tags = async (...given: string[]) => await dashboard.headgate.call("PUT", `/stream/${id}/tag`, { tags: given });
+  await tags("old", "shared");
+  const { page, ...dash } = await open(`/dashboard/streams/${id}`, "user");
+  await dash.press("Change tags");
+  await dash.press("Remove the tag old");
+  await page.getByRole("textbox", { name: "Tags" }).fill("mine");
+  await tags("old", "shared", "theirs");
+  await dash.press("Save tags");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect((await dashboard.headgate.call("GET", `/stream/${id}`)).tags).toEqual(["shared", "theirs", "mine"]);
+});
+
 test("days in the address of the usage that are none are ignored", async () => {
   const { page, ...dash } = await open("/dashboard/usage?from=2026-01-3&to=yesterday", "readonly");
   await dash.shows("Usage");
