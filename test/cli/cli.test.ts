@@ -98,6 +98,10 @@ const MISTAKES: readonly (readonly [words: readonly string[], code: number, what
   [["webhook", "set", "https://a.example", "--events", "alerts"], 2, "--events is for webhook set --copies"],
   [["webhook", "replay", "a", "--copies"], 2, "--copies is for webhook show, set, rm, secret, test, deliveries, not"],
   [["stream", "refusals", "a", "--quantity", "-5"], 2, "-5 is taken for a flag: write a negative value with ="],
+  [["organisation", "create", " "], 2, "the organisation's name is missing"],
+  [["organisation", "create", "x".repeat(101)], 2, "the name may have 100 characters"],
+  [["organisation", "create", "red\u001b[31m"], 2, "and no control characters"],
+  [["store", "copy", "/tmp/one", "/tmp/one/"], 2, "/tmp/one cannot be copied to itself"],
   [["webhook", "simulate", "--port", "99999"], 2, "--port must be a whole number"],
 ];
 
