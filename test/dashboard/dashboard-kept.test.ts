@@ -1,5 +1,6 @@
 // What people have typed or chosen is not lost, in real Chromium against the real service: when their session ends, when
 // several changes are under way, when one is refused; and what a proxy answers ends no session.
+import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { until } from "../support/child.ts";
@@ -37,6 +38,9 @@ test("a form that is open when the session ends is still there afterwards, and w
   const before = await page.getByRole("dialog").count();
   for (const key of ["Escape", "Escape", "Control+k"]) await page.keyboard.press(key);
   expect([before, await page.getByRole("dialog").count()], "only the sign-in").toEqual([1, 1]);
+  await page.evaluate(axe.source);
+  const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
+  expect(violations.map(({ id, nodes }) => `${id} ${nodes.map(({ html }) => html)}`)).toEqual([]);
   await signIn("user");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await page.locator("main bdi", { hasText: "Typed before the end" }).waitFor();
