@@ -1,6 +1,8 @@
 // The pure decisions of the browser client: states, when it retries, when the service counts as silent.
+import { getEventListeners } from "node:events";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { pause as interruptible } from "../../ts/webcaster/pause.ts";
 import { ERRORS, WebcasterError } from "../../ts/webcaster/pure/errors.ts";
 import { Heartbeat, IDLE_LIMIT_MS, SILENCE_LIMIT_MS } from "../../ts/webcaster/pure/heartbeat.ts";
 import { HelperUtils } from "../../ts/webcaster/pure/helper-utils.ts";
@@ -50,26 +52,48 @@ describe("states", () => {
 
 describe("retrying", () => {
   test("begins after 2 s, grows to 15 s and ends after 10 tries", () => {
-    const delays = Array.from({ length: 11 }, (_, at) => delayBefore(at + 1, RECONNECT_DEFAULT));
+    const delays = Array.from({ length: 11 }, (_, at) => delayBefore(at + 1, RECONNECT_DEFAULT, null, 0));
     expect(delays.slice(0, 5)).toEqual([2, 3, 4.5, 6.75, 10.125]);
     expect(delays.slice(5)).toEqual([15, 15, 15, 15, 15, null]);
   });
 
   test("waits as long as the service asks", () => {
-    expect(delayBefore(1, RECONNECT_DEFAULT, 5)).toBe(5);
-    expect(delayBefore(1, RECONNECT_DEFAULT, 1)).toBe(2);
+    expect(delayBefore(1, RECONNECT_DEFAULT, 5, 0)).toBe(5);
+    expect(delayBefore(1, RECONNECT_DEFAULT, 1, 0)).toBe(2);
+  });
+
+  test("comes at another moment in each browser, also after a Retry-After", () => {
+    const delays = (retryAfterSec: number | null) =>
+      [0, 0.5, 1].map(
+        (random) => Math.round(10 * (delayBefore(1, RECONNECT_DEFAULT, retryAfterSec, random) ?? 0)) / 10,
+      );
+    expect([delays(null), delays(5)]).toEqual([
+      [2, 2.2, 2.4],
+      [5, 5.5, 6],
+    ]);
   });
 
   test("never waits less than the minimum or more than the maximum, whatever is configured", () => {
     const seconds = fc.double({ min: 1, max: 3_600, noNaN: true });
+    const attempts = fc.integer({ min: 1, max: 100 });
+    const random = fc.double({ min: 0, max: 1, noNaN: true });
     fc.assert(
-      fc.property(seconds, seconds, fc.integer({ min: 1, max: 100 }), (minDelaySec, maxDelaySec, attempt) => {
-        const delay = delayBefore(attempt, { minDelaySec, maxDelaySec, maxRetries: 100 });
+      fc.property(seconds, seconds, attempts, random, (minDelaySec, maxDelaySec, attempt, chance) => {
+        const delay = delayBefore(attempt, { minDelaySec, maxDelaySec, maxRetries: 100 }, null, chance);
         expect(delay).toBeGreaterThanOrEqual(minDelaySec);
         expect(delay).toBeLessThanOrEqual(Math.max(minDelaySec, maxDelaySec));
       }),
     );
   });
+});
+
+test("a pause that is over is no listener any more, however it ended", async () => {
+  const [over, awake] = [new AbortController(), new AbortController()];
+  await interruptible(0, over.signal, awake.signal);
+  const paused = interruptible(60_000, over.signal, awake.signal);
+  awake.abort();
+  await paused;
+  expect([over, awake].map(({ signal }) => getEventListeners(signal, "abort").length)).toEqual([0, 0]);
 });
 
 describe("the service's silence", () => {

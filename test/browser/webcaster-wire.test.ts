@@ -125,7 +125,7 @@ describe("refusals", () => {
     [503, 4007, true],
     [504, 4008, true],
   ])("status %i is error %i", (status, code, isTransient) => {
-    const error = refusal(status, problem("some_code", "Some words"), "7");
+    const error = refusal(status, problem("some_code", "Some words"), "7", 0);
     expect(error).toMatchObject({
       code,
       status,
@@ -136,10 +136,26 @@ describe("refusals", () => {
     });
   });
 
+  test.each([
+    ["7", 7],
+    ["-7", null],
+    ["7.5", null],
+    ["soon", null],
+    ["", null],
+    ["Sat, 31 Jan 2026 14:00:07 GMT", 7],
+    ["Sat, 31 Jan 2026 13:00:00 GMT", 0],
+  ])("Retry-After: %s", (text, seconds) => {
+    expect(refusal(503, "", text, Date.parse("2026-01-31T14:00:00Z")).retryAfterSec).toBe(seconds);
+  });
+
   test.each(["", "<html>", "null", "[]", '{"detail":1}'])(
     "the body %j contains no reason, and the status is used",
     (body) => {
-      expect(refusal(403, body, null)).toMatchObject({ detail: "HTTP status 403", problem: null, retryAfterSec: null });
+      expect(refusal(403, body, null, 0)).toMatchObject({
+        detail: "HTTP status 403",
+        problem: null,
+        retryAfterSec: null,
+      });
     },
   );
 });

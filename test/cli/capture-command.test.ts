@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { start } from "../support/child.ts";
+import { start, until } from "../support/child.ts";
 
 const BYTES = Buffer.alloc(300_000, "c");
 const capture = (state: string) =>
@@ -47,11 +47,15 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function captureTo(file: string) {
+function startCapture(file: string) {
   const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
-  const child = start(process.execPath, ["scripts/headgate.mjs", "capture", "7", file, "--url", url], {
+  return start(process.execPath, ["scripts/headgate.mjs", "capture", "7", file, "--url", url], {
     env: { PATH: process.env.PATH, HEADGATE_API_KEY: "key" },
   });
+}
+
+async function captureTo(file: string) {
+  const child = startCapture(file);
   return { code: await child.exit, said: child.stderr() };
 }
 
@@ -86,4 +90,16 @@ test("a download that breaks off leaves no file, and names the capture", async (
   expect([code, existsSync(file)]).toStrictEqual([1, false]);
   expect(said).toContain("GET /capture/one/file");
   expect(said).not.toContain("    at ");
+});
+
+test("^C ends it although the service does not answer, leaves no file, and names the capture", async () => {
+  const file = join(folder, "fault.capture");
+  answers["GET /capture/one"] = (response) => response.writeHead(503).end();
+  answers["DELETE /capture/one"] = (response) => response.writeHead(503).end();
+  const child = startCapture(file);
+  await until("a poll", () => requests.includes("GET /capture/one"));
+  child.kill("SIGINT");
+  expect([await child.exit, existsSync(file)]).toStrictEqual([1, false]);
+  expect(child.stderr()).toContain("The capture is one");
+  expect(requests).toContain("DELETE /capture/one");
 });

@@ -132,6 +132,7 @@ async function asked<T>(
       method,
       headers,
       dispatcher,
+      redirect: "manual", // another host must not receive the key
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     }).catch((error: unknown) => {
       throw noAnswer(url, error);
@@ -142,14 +143,37 @@ async function asked<T>(
   }
 }
 
+/** Throws `ConfigInvalid` when it redirects; `ServiceAnswered` for an error, and for what no headgate answers. */
 async function answerOf(response: Response): Promise<unknown> {
-  const answer = (await response.json().catch(() => ({}))) as {
-    readonly error?: { readonly message: string; readonly code: number; readonly userinfo: object };
-  };
-  if (response.ok) return answer;
-  const { message, code, userinfo } = answer.error ?? { message: "no response from headgate", code: 0, userinfo: {} };
+  const { origin } = new URL(response.url);
+  if (response.status >= 300 && response.status < 400) {
+    await response.body?.cancel();
+    const to = response.headers.get("location") ?? "another address";
+    throw new ConfigInvalid(`${origin} redirects to ${to}: give the address of the service itself (--url)`);
+  }
+  const text = await response.text().catch((cause: unknown) => {
+    throw new ServiceAnswered(`the answer of ${origin} broke off: ${reasonOf(cause)}`, null, { cause });
+  });
+  const answer = recordOf(text);
+  if (response.ok && answer !== null) return answer;
+  if (response.ok) throw new ServiceAnswered(`${origin} answers, but not as headgate does (--url)`, response.status);
+  const { message, code, userinfo } = answer?.error ?? { message: "no response from headgate", code: 0, userinfo: {} };
   const more = Object.keys(userinfo).length === 0 ? "" : ` ${JSON.stringify(userinfo)}`;
   throw new ServiceAnswered(`${response.status}: ${message} (code ${code})${more}`, response.status);
+}
+
+interface Answered {
+  readonly error?: { readonly message: string; readonly code: number; readonly userinfo: object };
+}
+
+/** Every answer of the API is an object or a list. */
+function recordOf(text: string): Answered | null {
+  try {
+    const answer: unknown = JSON.parse(text);
+    return typeof answer === "object" ? answer : null;
+  } catch {
+    return null;
+  }
 }
 
 /** The error for a person whose request got no response. */

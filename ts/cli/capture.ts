@@ -62,15 +62,19 @@ async function created(target: string): Promise<FileHandle> {
 /** Waits for the end of a capture and saves its bytes. */
 async function saved(flags: GivenFlags, begun: ShownCapture, file: FileHandle): Promise<ShownCapture> {
   const path = `/capture/${begun.id}`;
-  const stop = () => void ask(flags, "DELETE", path).catch(() => {});
+  let isStopped = false;
+  const stop = () => {
+    isStopped = true;
+    void ask(flags, "DELETE", path).catch(() => {});
+  };
   if (!flags.json) console.log("Capturing until the publish ends or ^C.");
-  process.on("SIGINT", stop);
+  process.once("SIGINT", stop); // a second one ends the command, as everywhere
   let one = begun;
   try {
     while (one.state !== "ended") {
       await pause(POLL_MS);
       const before = one.denied?.times ?? 0;
-      one = await stateOf(flags, path);
+      one = await stateOf(flags, path, () => isStopped);
       if (!flags.json && one.denied !== null && one.denied.times > before) printLine(deniedLine(one.denied));
     }
     if (one.bytes > 0) await fetchTo(flags, `${path}/file`, file);
@@ -84,14 +88,14 @@ async function saved(flags: GivenFlags, begun: ShownCapture, file: FileHandle): 
   return one;
 }
 
-/** Asks again while there is no answer: the capture continues meanwhile. */
-async function stateOf(flags: GivenFlags, path: string): Promise<ShownCapture> {
+/** Asks again while there is no answer, unless somebody has stopped the capture: it continues meanwhile. */
+async function stateOf(flags: GivenFlags, path: string, isStopped: () => boolean): Promise<ShownCapture> {
   for (let failed = 1; ; failed += 1) {
     try {
       return (await ask(flags, "GET", path)) as ShownCapture;
     } catch (error) {
       const mayPass = error instanceof ServiceAnswered && (error.status === null || error.status >= 500);
-      if (!mayPass || failed >= FAILED_POLLS_LIMIT) throw error;
+      if (!mayPass || isStopped() || failed >= FAILED_POLLS_LIMIT) throw error;
       await pause(POLL_MS);
     }
   }

@@ -3,6 +3,7 @@
 import { cli, command } from "cleye";
 import { readVersion } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
 import { nearest, similar } from "../text/nearest.ts";
 import { printable } from "../text/terminal.ts";
 import { versionWithCommit } from "./commit.ts";
@@ -50,6 +51,7 @@ export async function run(argv: readonly string[]): Promise<void> {
       );
     }
     requireKnown(parsed.command ?? "", verb, parsed);
+    if (parsed.command !== "serve") watchOutput();
     await verb.run(parsed._, parsed.flags as GivenFlags);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
@@ -66,15 +68,39 @@ function requireKnown(
   const [unknown] = Object.keys(parsed.unknownFlags);
   if (unknown !== undefined) {
     const known = Object.keys(verb.flags).map(kebab);
+    if (/^\d/.test(unknown))
+      throw new ConfigInvalid(
+        `-${unknown} is taken for a flag: write a negative value with =, as in --flag=-${unknown}`,
+      );
     const said = unknown.length === 1 ? `-${unknown}` : `--${unknown}`;
     throw new ConfigInvalid(`${said} is not known; did you mean --${nearest(unknown, [...known, "help"])}?`);
   }
   requireWords(name, verb.words, parsed._);
+  requireOwnFlags(name, verb, parsed);
   for (const [flag, value] of Object.entries(parsed.flags)) {
     // A switch without a value means "on"; other flags require one.
     if (value === "" && !isSwitch(flag) && !isDefault(verb, flag, value))
       throw new ConfigInvalid(`--${kebab(flag)} needs a value`);
     if (Number.isNaN(value)) throw new ConfigInvalid(`--${kebab(flag)} must be a number`);
+  }
+}
+
+/** A flag that is for some verbs of its command says so: "stop, kick: …". Rejects it with any other, which would ignore it.
+ *  Throws `ConfigInvalid`. */
+function requireOwnFlags(
+  name: string,
+  verb: Verb,
+  { _: [said = ""], flags }: { readonly _: readonly string[]; readonly flags: object },
+): void {
+  const verbs = verb.words.split(" | ").map((form) => form.split(" ", 1)[0] ?? "");
+  for (const [flag, value] of Object.entries(flags)) {
+    const declared = verb.flags[flag];
+    if (value === undefined || typeof declared !== "object" || !("description" in declared)) continue;
+    if ("default" in declared && declared.default === value) continue;
+    const named = [...String(declared.description).matchAll(/(?:^|; )([a-z]+(?:, [a-z]+)*)(?: --\w+)?: /g)];
+    const own = named.flatMap(([, list = ""]) => list.split(", ")).filter((one) => verbs.includes(one));
+    if (own.length > 0 && !own.includes(said))
+      throw new ConfigInvalid(`--${kebab(flag)} is for ${name} ${own.join(", ")}, not for ${name} ${said}`);
   }
 }
 
@@ -106,6 +132,15 @@ function wordsOf(argv: readonly string[]): readonly string[] {
   if (first === "help") return [...others, "--help"];
   if (first === "-v" || first === "-V") return ["--version"];
   return first.startsWith("-") && !["--help", "-h", "--version"].includes(first) ? ["serve", ...argv] : argv;
+}
+
+/** Output that cannot be written, as on a full disk, is no success; the work goes on. Who closes a pipe has read enough. */
+function watchOutput(): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE" || process.exitCode === 1) return;
+    process.exitCode = 1;
+    console.error(`headgate: the output cannot be written: ${reasonOf(error)}`);
+  });
 }
 
 function fail(message: string, code: number): void {

@@ -21,6 +21,8 @@ import { unknownVerb, wanted } from "./words.ts";
 
 /** 24 of 62 characters are 142 random bits. */
 const PASSWORD_LENGTH = 24;
+/** Most characters of an organisation's name, which broadcasters see. */
+const NAME_LIMIT = 100;
 
 /** Creates the store, the first organisation, its administrator key and the person `admin`, and shows the credentials,
  *  which cannot be read again. No effect on a store that already has them. */
@@ -66,7 +68,9 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
         return print(flags, all, table([["id", "hash", "plan", "state", "operates", "name"], ...rows]));
       }
       case "create": {
-        const called = wanted(name, "the organisation's name");
+        const called = wanted(name?.trim(), "the organisation's name");
+        if ([...called].length > NAME_LIMIT || /\p{Cc}/u.test(called))
+          throw new ConfigInvalid(`the name may have ${NAME_LIMIT} characters, and no control characters`);
         const made = await at.db.transaction().execute(async (trx) => {
           const same = await trx.selectFrom("organisation").select("id").where("name", "=", called).executeTakeFirst();
           if (same !== undefined) throw new NotUnique("name");

@@ -33,7 +33,7 @@ export interface Verb {
   readonly run: (words: readonly string[], flags: GivenFlags) => Promise<void>;
 }
 
-const role = { type: String, description: "create: administrator, user or readonly" } as const;
+const role = { type: String, description: "create, role: administrator, user or readonly" } as const;
 const json = { type: Boolean, description: "print JSON" } as const;
 
 const limitFlag = (what: string) =>

@@ -1,7 +1,7 @@
 // One broadcast from `startBroadcast` to its end: connected, monitored, resumed by ICE restart, restarted
 // when it was lost. Media is handled in media-input.ts, the public API is webcaster.ts.
 
-import { firstOf, pause } from "./pause.ts";
+import { pause } from "./pause.ts";
 import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
 import { Heartbeat } from "./pure/heartbeat.ts";
 import { type Metrics, metricsOf, type Reading, readingOf, receivedCount, type Stats } from "./pure/metrics.ts";
@@ -215,18 +215,23 @@ export class Broadcast {
     first: WebcasterError,
   ): Promise<void> {
     let error = first;
-    for (let attempt = 1; ; attempt += 1) {
-      const delaySec = delayBefore(attempt, config, error.retryAfterSec);
+    /** Of those that are counted. */
+    let attempt = 1;
+    for (let made = 0; ; made += 1) {
+      const delaySec = delayBefore(attempt, config, error.retryAfterSec, Math.random());
       if (delaySec === null) {
         return this.#giveUp(new WebcasterError("reconnect_failed", { detail: error.message, cause: error }));
       }
-      await pause(delaySec * 1_000, firstOf(this.#over.signal, this.#awake.signal));
+      const awake = this.#awake.signal;
+      await pause(delaySec * 1_000, this.#over.signal, awake);
       if (this.#over.signal.aborted) return;
+      // Who looks at the page again and again while the network is away does not use up the attempts.
+      if (!awake.aborted) attempt += 1;
       // Somebody may have ended it while the network was away.
       const ending = (await session?.ending()) ?? null;
       if (this.#over.signal.aborted) return;
       // An earlier attempt of this page may be what replaced it.
-      const isOwn = attempt > 1 && ending?.problem === "replaced";
+      const isOwn = made > 0 && ending?.problem === "replaced";
       if (ending?.isTransient === false && !isOwn) return this.#giveUp(ending);
       try {
         await this.#connect();

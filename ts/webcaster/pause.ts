@@ -1,16 +1,19 @@
-// Abortable waiting, and combined abort signals.
+// Abortable waiting.
 
-/** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** The longest time of a timer, milliseconds: a longer one would be over at once. */
+const TIMER_LIMIT_MS = 2 ** 31 - 1;
+
+/** Resolves after `ms` milliseconds, or as soon as one of the signals is aborted; then none of them is listened to. */
+export function pause(ms: number, ...signals: readonly AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
+    if (signals.some(({ aborted }) => aborted)) return resolve();
     const done = () => {
       clearTimeout(timer);
-      signal.removeEventListener("abort", done);
+      for (const signal of signals) signal.removeEventListener("abort", done);
       resolve();
     };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done);
+    const timer = setTimeout(done, Math.min(ms, TIMER_LIMIT_MS));
+    for (const signal of signals) signal.addEventListener("abort", done);
   });
 }
 
@@ -28,14 +31,4 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): P
   } finally {
     listening.abort();
   }
-}
-
-/** Aborted as soon as any of the signals is. Browsers of 2023 lack `AbortSignal.any`. */
-export function firstOf(...signals: readonly AbortSignal[]): AbortSignal {
-  const first = new AbortController();
-  for (const signal of signals) {
-    if (signal.aborted) first.abort();
-    signal.addEventListener("abort", () => first.abort(), { once: true, signal: first.signal });
-  }
-  return first.signal;
 }

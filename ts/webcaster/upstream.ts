@@ -217,12 +217,22 @@ export class Upstream {
 }
 
 async function tokenOf(auth: AuthConfig | null): Promise<string | null> {
-  try {
-    if (typeof auth?.token !== "function") return auth?.token ?? null;
-    return await unlessAborted(Promise.resolve(auth.token()), AbortSignal.timeout(TOKEN_LIMIT_MS));
-  } catch (error) {
-    throw asWebcasterError(error, "token_missing");
-  }
+  if (auth === null) return null;
+  const { token } = auth;
+  const got: unknown =
+    typeof token !== "function"
+      ? token
+      : await unlessAborted(tokenFrom(token), AbortSignal.timeout(TOKEN_LIMIT_MS)).catch((error: unknown) => {
+          throw asWebcasterError(error, "token_missing");
+        });
+  const text = typeof got === "string" ? got.trim() : "";
+  if (/^[\x21-\x7e]+$/.test(text)) return text;
+  // Such as the login page that a web server answers with when nobody is logged in any more.
+  throw new WebcasterError("token_missing", { detail: text === "" ? "It got none" : "It got another text" });
+}
+
+async function tokenFrom(call: () => string | Promise<string>): Promise<unknown> {
+  return await call();
 }
 
 function newConnection(): RTCPeerConnection {

@@ -36,19 +36,20 @@ export class WhipSession {
       body: offer,
       signal: AbortSignal.timeout(OFFER_LIMIT_MS),
     });
-    const location = response.headers.get("location");
-    if (response.status !== 201 || location === null) {
+    const url = sessionUrl(response);
+    if (response.status !== 201 || url === null) {
       throw new WebcasterError("request_refused", {
         detail: "The address is not a WHIP endpoint",
         status: response.status,
       });
     }
-    return {
-      // Relative to the target of a redirect.
-      session: new WhipSession(new URL(location, response.url).href),
-      answer: await response.text(),
-      iceServers: iceServersOf(response.headers.get("link")),
-    };
+    const session = new WhipSession(url);
+    const answer = await response.text().catch((cause: unknown) => {
+      // The service has started it, and nobody else has its URL.
+      void session.end(true).catch(() => {});
+      throw new WebcasterError("unreachable", { cause });
+    });
+    return { session, answer, iceServers: iceServersOf(response.headers.get("link")) };
   }
 
   /** Sends the credentials of an ICE restart and returns the service's. */
@@ -91,6 +92,17 @@ export function isOver(status: number | null): boolean {
   return status === 404 || status === GONE;
 }
 
+/** Of a started session; null when the answer names none. */
+function sessionUrl({ headers, url }: Response): string | null {
+  const location = headers.get("location");
+  if (!location) return null;
+  try {
+    return new URL(location, url).href; // relative to the target of a redirect
+  } catch {
+    return null;
+  }
+}
+
 async function request(url: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
@@ -100,5 +112,10 @@ async function request(url: string, init: RequestInit): Promise<Response> {
     throw new WebcasterError("unreachable", { cause });
   }
   if (response.ok) return response;
-  throw refusal(response.status, await response.text().catch(() => ""), response.headers.get("retry-after"));
+  throw refusal(
+    response.status,
+    await response.text().catch(() => ""),
+    response.headers.get("retry-after"),
+    Date.now(),
+  );
 }

@@ -80,6 +80,17 @@ test("a token that does not arrive in time is missing, which a later attempt may
   expect([isClosed, fetched.mock.calls]).toStrictEqual([true, []]);
 });
 
+test.each([
+  ["nothing", undefined, "It got none"],
+  ["an empty text", " ", "It got none"],
+  ["the login page", "<!doctype html>\n<title>Log in</title>", "It got another text"],
+])("a page that gets %s in place of a token has no token, which a later attempt may mend", async (_, got, detail) => {
+  const token = async () => got as string;
+  const opening = Upstream.open(optionsOf(token, new AbortController().signal), EVENTS);
+  await expect(opening).rejects.toMatchObject({ reason: "token_missing", isTransient: true, detail });
+  expect([isClosed, fetched.mock.calls]).toStrictEqual([true, []]);
+});
+
 test("a stream without tracks is refused by the client, and the service is not asked", async () => {
   const options = optionsOf(async () => "token", new AbortController().signal);
   await expect(Upstream.open(options, EVENTS)).rejects.toMatchObject({ reason: "nothing_to_send", isTransient: false });

@@ -16,6 +16,7 @@ export async function runStore([verb, from, to]: readonly string[], flags: Given
   if (verb !== "copy") throw unknownVerb("store", verb, ["copy FROM TO"]);
   const source = locationOf(wanted(from, "where to copy from, a data directory or a postgresql:// URL,"));
   const target = locationOf(wanted(to, "where to copy to, a data directory or a postgresql:// URL,"));
+  if (nameOf(source) === nameOf(target)) throw new ConfigInvalid(`${nameOf(source)} cannot be copied to itself`);
   const key = keyOf(source, flags);
   const box = openKeyFile(key);
   let forget = (): void => {};

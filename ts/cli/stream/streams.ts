@@ -127,7 +127,6 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
         const stream = await find(at, flags, which);
         const end = endOf(flags);
         if (end !== undefined) {
-          if (verb !== "stop") throw new ConfigInvalid(`--reason and --refuse are for stream stop, not for ${verb}`);
           const answer = await changeByService(flags, stream, verb, end);
           return print(flags, answer, [`${stream.name} is stopped${refusedWords(end)}.`]);
         }

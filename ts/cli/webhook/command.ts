@@ -21,8 +21,10 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
       return shown(flags, await ask(flags, "GET", flags.copies ? path : "/organisation"));
     case "set": {
       const webhook = wanted(id, "the URL of the webhook");
+      // Without --copies it would replace the webhook that decides.
+      if (flags.events !== undefined && !flags.copies) throw new ConfigInvalid("--events is for webhook set --copies");
       const events = flags.events === undefined ? {} : { events: flags.events };
-      return shown(flags, await ask(flags, "PUT", path, { webhook, ...(flags.copies ? events : {}) }));
+      return shown(flags, await ask(flags, "PUT", path, { webhook, ...events }));
     }
     case "rm":
       return shown(flags, await ask(flags, "DELETE", path));

@@ -50,7 +50,7 @@ export function KeysPage() {
     if (!does) return;
     try {
       await answerOf(api.DELETE("/organisation/key/{id}", { params: { path: { id: key.id } } }));
-      keys.set((keys.value ?? []).filter(({ id }) => id !== key.id));
+      keys.change((rows) => rows.filter(({ id }) => id !== key.id));
       say(`${nameOf(key)} is revoked`);
     } catch (error) {
       const isLast = isHeadgateError(error, "invalid_value") && /last administrator/.test(error.message);

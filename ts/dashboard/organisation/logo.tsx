@@ -17,6 +17,7 @@ export function LogoSection() {
   const [error, setError] = useState<string | null>(null);
   const set = async (input: HTMLInputElement) => {
     const [file] = input.files ?? [];
+    input.value = ""; // the same file can be chosen again once it is smaller
     if (file === undefined) return;
     if (file.size > SIZE_LIMIT) return setError("The file is larger than 100 kB.");
     setError(null);
@@ -27,7 +28,6 @@ export function LogoSection() {
     } catch (problem) {
       setError(wordsOfError(problem));
     }
-    input.value = "";
   };
   const remove = async () => {
     try {

@@ -28,7 +28,7 @@ export function PeoplePage() {
   const own = me().id;
 
   const replace = (person: Person) =>
-    people.set((people.value ?? []).map((other) => (other.id === person.id ? person : other)));
+    people.change((rows) => rows.map((other) => (other.id === person.id ? person : other)));
   const refused = (error: unknown) => {
     const isLast = isHeadgateError(error, "invalid_value") && /last administrator/.test(error.message);
     const words = isLast && /with a password/.test(error.message) ? LAST_WITH_PASSWORD : LAST_ADMINISTRATOR;
@@ -63,7 +63,7 @@ export function PeoplePage() {
     if (!does) return;
     try {
       await answerOf(api.DELETE("/organisation/user/{id}", { params: { path: { id: person.id } } }));
-      people.set((people.value ?? []).filter(({ id }) => id !== person.id));
+      people.change((rows) => rows.filter(({ id }) => id !== person.id));
       say(`${person.email} is removed`);
       if (person.id === own) await startSession();
     } catch (error) {
@@ -137,7 +137,7 @@ export function PeoplePage() {
       {isAdding && (
         <AddPersonDialog
           onClose={() => setAdding(false)}
-          onAdded={(person) => people.set([...(people.value ?? []), person])}
+          onAdded={(person) => people.change((rows) => [...rows, person])}
         />
       )}
       {newPasswordOf !== null && <PasswordDialog person={newPasswordOf} onClose={() => setNewPasswordOf(null)} />}

@@ -94,7 +94,9 @@ export function NumberSetting({ name, settings, change, isLocked, least, most, e
     }
     // `change` shows the value at once. Afterwards this would discard what is typed while it is saved.
     setGiven(null);
-    setError(next === kept ? null : await change({ [name]: next }));
+    const refused = next === kept ? null : await change({ [name]: next });
+    setError(refused);
+    if (refused !== null) setGiven((typed) => typed ?? given);
   };
   return (
     <FormField {...SETTING_WORDS[name]} error={error}>
@@ -126,7 +128,7 @@ export function LinesSetting({ name, settings, change, isLocked }: SettingProps<
     const lines = (given ?? "").split("\n").map((line) => line.trim());
     const refused = await change({ [name]: lines.filter(Boolean) });
     setError(refused);
-    if (refused === null) setGiven(null);
+    if (refused === null) setGiven((typed) => (typed === given ? null : typed));
   };
   return (
     <>
@@ -147,7 +149,13 @@ export function LinesSetting({ name, settings, change, isLocked }: SettingProps<
           <button type="button" class="primary" onClick={() => void save()}>
             Save the addresses
           </button>
-          <button type="button" onClick={() => setGiven(null)}>
+          <button
+            type="button"
+            onClick={() => {
+              setGiven(null);
+              setError(null);
+            }}
+          >
             Cancel
           </button>
         </div>

@@ -1,6 +1,6 @@
 // The organisation: its plan and name, and its settings, each with an explanation. A change takes effect
 // immediately; people without permission see the values only.
-
+import { useRef } from "preact/hooks";
 import { StatusPill } from "../parts/status-pill.tsx";
 import { say, sayProblem } from "../parts/toasts.tsx";
 import { answerOf, api, type Records } from "../shell/client.ts";
@@ -25,24 +25,13 @@ export function SettingsPage() {
     ]);
     return { organisation, settings };
   });
+  const changeInTurn = useChanges();
   return (
     <Page title="Settings" lead="How publishes are authorised, and who may play.">
       <LoadedView of={loaded} words="Loading the settings …">
         {({ organisation, settings }) => {
-          const change = async (part: Partial<Settings>) => {
-            const show = (next: Settings) => loaded.set({ organisation, settings: next });
-            show({ ...settings, ...part }); // shown immediately; reverted when it is refused
-            try {
-              show(await answerOf(api.PUT("/organisation/settings", { body: part })));
-              say("Saved");
-              return null;
-            } catch (error) {
-              show(settings);
-              const words = wordsOfError(error);
-              sayProblem(words);
-              return words;
-            }
-          };
+          const change = (part: Partial<Settings>) =>
+            changeInTurn(part, settings, (next) => loaded.set({ organisation, settings: next }));
           return (
             <>
               <Plan organisation={organisation} />
@@ -61,6 +50,35 @@ export function SettingsPage() {
       </LoadedView>
     </Page>
   );
+}
+
+/** Sends changes one after another, since a later one may contain an earlier one. Those that wait are shown at once, and
+ *  those that are refused no longer. */
+function useChanges() {
+  const waiting = useRef<Partial<Settings>[]>([]);
+  const kept = useRef<Settings | null>(null);
+  const latest = useRef<Promise<unknown>>(Promise.resolve());
+  return (part: Partial<Settings>, shown: Settings, show: (settings: Settings) => void): Promise<string | null> => {
+    if (waiting.current.length === 0) kept.current = shown;
+    waiting.current.push(part);
+    const showAll = () => show(Object.assign({}, kept.current, ...waiting.current) as Settings);
+    showAll();
+    const done = latest.current.then(async () => {
+      let refused: string | null = null;
+      try {
+        kept.current = await answerOf(api.PUT("/organisation/settings", { body: part }));
+        say("Saved");
+      } catch (error) {
+        refused = wordsOfError(error);
+        sayProblem(refused);
+      }
+      waiting.current.splice(waiting.current.indexOf(part), 1);
+      showAll();
+      return refused;
+    });
+    latest.current = done;
+    return done;
+  };
 }
 
 function Plan({ organisation }: { readonly organisation: Records["Organisation"] }) {

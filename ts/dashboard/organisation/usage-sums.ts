@@ -35,6 +35,11 @@ export function byStream(
     .sort((a, b) => b.bytes_in + b.bytes_out - a.bytes_in - a.bytes_out);
 }
 
+/** The day in a page's address; null for what is none. */
+export function dayIn(text = ""): string | null {
+  return /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : null;
+}
+
 /** A day in UTC, in the API's format. `at`: epoch ms. */
 export function dayOf(at: number): string {
   return new Date(at).toISOString().slice(0, "2026-01-31".length);

@@ -13,7 +13,7 @@ import { timeNow } from "../shell/clock.ts";
 import { useLoaded } from "../shell/loaded.ts";
 import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page, Section } from "../shell/page.tsx";
-import { byDay, byStream, dayOf, firstDayOf, type UsageRow } from "./usage-sums.ts";
+import { byDay, byStream, dayIn, dayOf, firstDayOf, type UsageRow } from "./usage-sums.ts";
 
 /** Most rows summed here; the CSV has all of them. */
 const ROWS_LIMIT = 50_000;
@@ -42,9 +42,9 @@ type Usage = Omit<Records["Usage"], "days" | "next"> & {
 export function UsagePage() {
   const { query, route } = useLocation();
   const today = dayOf(timeNow());
-  const { from: first = "", to: last = "", stream = "" } = query;
-  const to = last || today;
-  const span: Span = { from: first || firstDayOf(30, to), to, stream };
+  const { from: first, to: last, stream = "" } = query;
+  const to = dayIn(last) ?? today;
+  const span: Span = { from: dayIn(first) ?? firstDayOf(30, to), to, stream };
   /** Index of the open table: it stays open for other days. */
   const [table, setTable] = useState(0);
   const usage = useLoaded((signal) => loadUsage(span, signal), [span.from, span.to, span.stream]);

@@ -30,6 +30,11 @@ export function confirm(question: Question): Promise<boolean> {
   });
 }
 
+/** The question is answered with no. */
+export function forgetQuestion(): void {
+  asked.value?.answer(false);
+}
+
 /** Rendered once, beside all pages. */
 export function ConfirmHost() {
   return asked.value === null ? null : <Asking key={asked.value.question.title} {...asked.value} />;

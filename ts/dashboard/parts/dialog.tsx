@@ -17,12 +17,10 @@ export function Dialog({ title, onClose, children, mustStay = false, wide = fals
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useLayoutEffect(() => {
-    const before = document.activeElement;
-    dialog.current?.showModal();
-    return () => {
-      // When it is removed while open, the browser does not restore the focus.
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
-    };
+    const shown = dialog.current;
+    shown?.showModal();
+    // When it is removed while open, the browser does not restore the focus.
+    return () => shown?.close();
   }, []);
   // `cancel` can be prevented only once for each user activation, such as a click (HTML, "Close requests and close
   // watchers"): the next Escape closes the dialog all the same.

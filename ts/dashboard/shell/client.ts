@@ -11,14 +11,15 @@ const RETRIES = 2;
 
 /** Proves that a request comes from this page (`csrf_token` of /me). */
 let pageToken: string | null = null;
-let sessionEnded: () => unknown = () => {};
+let sessionEnded: (signal: AbortSignal) => Promise<boolean> = async () => false;
 
 export function setPageToken(token: string | null): void {
   pageToken = token;
 }
 
-/** `act` is called when a response shows that nobody, or a person with another role, is signed in. */
-export function onSessionEnd(act: () => unknown): void {
+/** `act` is called when a response shows that nobody, or a person with another role, is signed in. It resolves to whether
+ *  the same person is signed in again, so that the call is sent once more; `signal`: the call is no longer wanted. */
+export function onSessionEnd(act: (signal: AbortSignal) => Promise<boolean>): void {
   sessionEnded = act;
 }
 
@@ -28,9 +29,9 @@ async function send(request: Request): Promise<Response> {
 }
 
 async function sendWatched(request: Request): Promise<Response> {
+  const again = request.clone();
   const response = await send(request);
-  if (response.status === 403) sessionEnded();
-  return response;
+  return response.status === 403 && (await sessionEnded(request.signal)) ? await send(again) : response;
 }
 
 /** Calls like `api.GET("/stream/{id}", { params: { path: { id } } })`; each returns `data` or `error`, and `response`.

@@ -9,6 +9,8 @@ export interface Loaded<T> {
   reload(): Promise<void>;
   /** Sets a value that is already known, before the service has confirmed it. */
   set(value: T): void;
+  /** The same for a part of it. What `value` was when the work began may be out of date when it is done. */
+  change(change: (value: T) => T): void;
 }
 
 /** Nothing is known yet. */
@@ -37,7 +39,10 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: 
     return () => running.current?.abort();
   }, [reload]);
   const set = useCallback((value: T) => setState({ value, error: null, isLoading: false }), []);
-  return { ...state, reload, set };
+  const change = useCallback((act: (value: T) => T) => {
+    setState((before) => (before.value === null ? before : { ...before, value: act(before.value) }));
+  }, []);
+  return { ...state, reload, set, change };
 }
 
 /** Does it again and again while the page is visible. */
@@ -112,14 +117,14 @@ export function usePages<T>(
       try {
         const rows = await page(cursor.current, controller.signal);
         if (controller.signal.aborted) return;
-        loaded.set([...loaded.value, ...rows]);
+        loaded.change((before) => [...before, ...rows]);
         setFurther(NOT_ASKED);
       } catch (error) {
         if (!controller.signal.aborted) setFurther({ isLoading: false, error });
       }
     },
     reload: loaded.reload,
-    change: (change) => loaded.value !== null && loaded.set(change(loaded.value)),
+    change: loaded.change,
   };
 }
 

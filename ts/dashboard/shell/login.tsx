@@ -1,5 +1,5 @@
 // The login. It is shown at any path, followed by that page: the path is never passed on in a parameter.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { FormField } from "../parts/form-field.tsx";
 import { Mark } from "./frame.tsx";
 import { type SignIn, signIn } from "./session.ts";
@@ -45,6 +45,30 @@ function signInAddress(): { readonly organisation: string | null; readonly refus
   } catch {
     return { organisation: named, refusal }; // no storage in this browser
   }
+}
+
+/** In front of a page that is kept for the person who signs in again. A dialog, since one of the page's may be open. */
+export function LoginOver({ why }: { readonly why: keyof typeof WHY | null }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useLayoutEffect(() => {
+    const [title, shown] = [document.title, dialog.current];
+    shown?.showModal();
+    return () => {
+      document.title = title;
+      shown?.close(); // gives the focus back
+    };
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class="login-over"
+      aria-label="Sign in"
+      onCancel={(event) => event.preventDefault()}
+      onClose={() => dialog.current?.showModal()}
+    >
+      <Login why={why} />
+    </dialog>
+  );
 }
 
 export function Login({ why }: { readonly why: keyof typeof WHY | null }) {

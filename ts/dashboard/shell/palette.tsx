@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
 import { type Command, findCommands, inGroups, matching } from "./commands.ts";
+import { session } from "./session.ts";
 
 const isOpen = signal(false);
 
@@ -21,7 +22,7 @@ export function Palette() {
       if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey)
         return;
       event.preventDefault();
-      isOpen.value = !isOpen.value;
+      isOpen.value = !isOpen.value && session.value.state === "in";
     };
     addEventListener("keydown", onKey);
     return () => {
@@ -64,6 +65,7 @@ function OpenPalette() {
     command.run();
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return; // the keys are the input method's
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined && commands.length > 0) {
       event.preventDefault();

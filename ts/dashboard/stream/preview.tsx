@@ -2,6 +2,7 @@
 // why not.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
+import { api } from "../shell/client.ts";
 import { type PreviewEnd, startPreview } from "./player.ts";
 
 /** Pause before an interrupted preview is restarted automatically, ms. */
@@ -76,9 +77,19 @@ function Playing({ streamId }: { readonly streamId: string }) {
     };
   }, [streamId, isWanted, isSeen, attempt]);
   useEffect(() => {
-    if (state !== "network" && state !== "ended") return;
-    const timer = setTimeout(() => setAttempt((before) => before + 1), AGAIN_MS);
-    return () => clearTimeout(timer);
+    if (!["network", "ended", "not-signed-in"].includes(state)) return;
+    const left = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const again = () => {
+      timer = setTimeout(() => setAttempt((before) => before + 1), AGAIN_MS);
+    };
+    // This answers once somebody is signed in again.
+    if (state === "not-signed-in") api.GET("/organisation", { signal: left.signal }).then(again, () => {});
+    else again();
+    return () => {
+      left.abort();
+      clearTimeout(timer);
+    };
   }, [state]);
 
   const isPlaying = state === "playing";

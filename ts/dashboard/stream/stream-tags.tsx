@@ -36,13 +36,14 @@ interface EditTagsProps {
 }
 
 function EditTags({ stream, show, onClose }: EditTagsProps) {
-  const [tags, change] = useState<readonly string[]>(stream.tags);
+  const [before] = useState<readonly string[]>(stream.tags);
+  const [tags, change] = useState(before);
   const [isBusy, setBusy] = useState(false);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
     setBusy(true);
-    if (await setTags(stream, tags, show)) onClose();
+    if (await setTags(stream, before, tags, show)) onClose();
     else setBusy(false);
   };
   return (

@@ -51,10 +51,21 @@ export async function deleteStream(stream: Stream, show: ShowStream): Promise<bo
   return true;
 }
 
-/** Resolves to whether it was saved. */
-export async function setTags(stream: Stream, tags: readonly string[], show: ShowStream): Promise<boolean> {
-  const call = () =>
-    answerOf(api.PUT("/stream/{id}/tag", { params: { path: { id: stream.id } }, body: { tags: [...tags] } }));
+/** Resolves to whether it was saved. `before`: the tags that the person has changed to `tags`; what somebody else has added
+ *  or removed since stays so. */
+export async function setTags(
+  stream: Stream,
+  before: readonly string[],
+  tags: readonly string[],
+  show: ShowStream,
+): Promise<boolean> {
+  const params = { path: { id: stream.id } };
+  const call = async () => {
+    const { tags: present } = await answerOf(api.GET("/stream/{id}", { params }));
+    const kept = present.filter((tag) => tags.includes(tag) || !before.includes(tag));
+    const added = tags.filter((tag) => !before.includes(tag) && !present.includes(tag));
+    return await answerOf(api.PUT("/stream/{id}/tag", { params, body: { tags: [...kept, ...added] } }));
+  };
   return (await changed(stream, { ...stream, tags: [...tags] }, call, show)) !== null;
 }
 

@@ -2,6 +2,7 @@
 // hidden tab closes its own. A refused event stream is requested again, with growing pauses.
 import { type ReadonlySignal, signal } from "@preact/signals";
 import { api } from "../shell/client.ts";
+import { session } from "../shell/session.ts";
 
 /** Pauses before a refused stream is requested again, ms; the last one repeats. */
 const PAUSES_MS = [2_000, 5_000, 15_000, 30_000];
@@ -17,6 +18,7 @@ export function openEvents(path: string, handlers: Readonly<Record<string, (said
   const state = signal<"connecting" | "open" | "lost">("connecting");
   let source: EventSource | null = null;
   let refusals = 0;
+  let probing: Promise<unknown> | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   const disconnect = () => {
@@ -41,7 +43,10 @@ export function openEvents(path: string, handlers: Readonly<Record<string, (said
       timer = setTimeout(connect, PAUSES_MS[Math.min(refusals, PAUSES_MS.length - 1)]);
       refusals += 1;
       // Detects whether the session has ended: an EventSource does not expose the status of its response.
-      api.GET("/organisation").catch(() => {});
+      probing ??= api
+        .GET("/organisation")
+        .catch(() => {})
+        .finally(() => (probing = null));
     };
   };
   const onVisibility = () => {
@@ -49,10 +54,15 @@ export function openEvents(path: string, handlers: Readonly<Record<string, (said
     else connect();
   };
   document.addEventListener("visibilitychange", onVisibility);
+  // Signed in again.
+  const unsubscribe = session.subscribe(({ state }) => {
+    if (state === "in" && source?.readyState === EventSource.CLOSED) connect();
+  });
   if (!document.hidden) connect();
   return {
     state,
     close() {
+      unsubscribe();
       document.removeEventListener("visibilitychange", onVisibility);
       disconnect();
     },

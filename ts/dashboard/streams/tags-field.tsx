@@ -22,6 +22,7 @@ export function TagsField({ tags, onChange, help }: TagsFieldProps) {
     if (added.length > 0) onChange([...new Set([...tags, ...added])].slice(0, TAGS_LIMIT));
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return; // the key is the input method's: it completes a word, not the tag
     if (event.key === "Enter" && typed.trim() !== "") {
       event.preventDefault();
       add(typed);

@@ -16,10 +16,9 @@ const BY_STATUS: Readonly<Record<number, ErrorName>> = {
 export const GONE = 410;
 
 /** The error for an unsuccessful status, with the problem document's own text when the body is one. `retryAfter` is the
- *  header's value: seconds or null. */
-export function refusal(status: number, body: string, retryAfter: string | null): WebcasterError {
+ *  header's value. */
+export function refusal(status: number, body: string, retryAfter: string | null, nowMs: number): WebcasterError {
   const document = documentOf(body);
-  const seconds = Number(retryAfter ?? Number.NaN);
   const by = BY_STATUS[status] ?? (status < 500 ? "request_refused" : "service_failed");
   const isEnd = status === GONE;
   // A session that was lost may be followed by another one; one that was ended on purpose must not.
@@ -28,8 +27,15 @@ export function refusal(status: number, body: string, retryAfter: string | null)
     detail: textOf(document.detail) ?? textOf(document.title) ?? `HTTP status ${status}`,
     problem: textOf(document.code),
     ...(isEnd && { endedBy: textOf(document.ended_by), sentence: textOf(document.title) }),
-    retryAfterSec: Number.isFinite(seconds) ? seconds : null,
+    retryAfterSec: secondsOf(retryAfter ?? "", nowMs),
   });
+}
+
+/** Of a Retry-After (RFC 9110 10.2.3), which proxies also write as a date; null for anything else. */
+function secondsOf(retryAfter: string, nowMs: number): number | null {
+  if (/^\d+$/.test(retryAfter)) return Number(retryAfter);
+  const ms = / GMT$/.test(retryAfter) ? Date.parse(retryAfter) - nowMs : Number.NaN;
+  return Number.isNaN(ms) ? null : Math.max(0, Math.ceil(ms / 1_000));
 }
 
 function documentOf(body: string): Readonly<Record<string, unknown>> {

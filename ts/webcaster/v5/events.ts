@@ -59,6 +59,13 @@ export class Emitter {
 
   emit<Name extends RtcUserEventName>(name: Name, data: RtcUserEvents[Name]): void {
     const event = { name, data };
-    for (const handler of [...(this.#handlers.get(name) ?? [])]) handler(event as never);
+    for (const handler of [...(this.#handlers.get(name) ?? [])]) {
+      try {
+        handler(event as never);
+      } catch (error) {
+        // Reported like any error of the page; it ends no broadcast, and keeps no other handler from the event.
+        reportError(error);
+      }
+    }
   }
 }

@@ -44,6 +44,8 @@ export class RtcUser {
   #input: MediaInput | null = null;
   /** The input once its devices are open: calls that come meanwhile wait for the same ones. */
   #opened: Promise<MediaInput> | null = null;
+  /** The settings that they were opened with. */
+  #openedFor = this.#config;
   /** Of the latest startPreview, whose devices may still be opening. */
   #preview: { readonly video: HTMLVideoElement } | null = null;
   #signalling: Signalling | null = null;
@@ -83,7 +85,7 @@ export class RtcUser {
     };
   }
 
-  /** Takes effect with the next `startPreview` or `startBroadcast`. */
+  /** Takes effect with the next `startPreview` or `startBroadcast`, except on a broadcast that already runs. */
   setConfig(config: RtcUserConfig): void {
     nameUnknownMembers("RtcUser.setConfig", config, RTC_USER_MEMBERS);
     this.#config = { ...this.#config, ...config };
@@ -303,7 +305,10 @@ export class RtcUser {
   }
 
   #open(): Promise<MediaInput> {
-    if (this.#opened !== null) return this.#opened;
+    const isSending = this.#peer !== null || this.#starting !== null;
+    if (this.#opened !== null && (isSending || this.#openedFor === this.#config)) return this.#opened;
+    this.#closeInput();
+    this.#openedFor = this.#config;
     const host = {
       send: async (kind: TrackKind, track: MediaStreamTrack | null) => this.#peer?.replace(kind, track),
       reportError: (error: WebcasterError) => this.#events.emit("BroadcastError", faultOf(error)),
@@ -315,13 +320,21 @@ export class RtcUser {
   }
 
   async #openInput(input: MediaInput): Promise<MediaInput> {
-    try {
-      await input.open();
-    } catch (error) {
-      if (this.#input === input) this.#closeInput();
-      throw error;
+    const failure = await input.open().then(
+      () => null,
+      (error: unknown) => ({ error }),
+    );
+    if (this.#input !== input) {
+      // Closed meanwhile, perhaps in favour of other settings.
+      if (this.#opened === null) throw new WebcasterError("stopped");
+      return await this.#opened;
     }
-    if (this.#input !== input) throw new WebcasterError("stopped");
+    if (failure !== null) {
+      this.#closeInput();
+      throw failure.error;
+    }
+    // A preview that was open for other settings shows the same as is sent.
+    if (this.#preview !== null) this.#preview.video.srcObject = input.stream;
     return input;
   }
 

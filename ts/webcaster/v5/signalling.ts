@@ -3,6 +3,8 @@ import type { EndedBroadcast } from "./events.ts";
 
 /** How long a reply is awaited, ms: meanwhile the customer may be asked, who has 5 s. */
 const REPLY_LIMIT_MS = 15_000;
+/** How long the socket may take to open, ms: browsers wait for minutes. */
+const OPEN_LIMIT_MS = 15_000;
 /** The path of the service's socket. */
 const PATH = "/p/webrtcws";
 
@@ -62,10 +64,16 @@ export class Signalling {
   /** `server`: `wss://host/p/webrtcws`, or the service's `https://host`. */
   static async open(server: string): Promise<Signalling> {
     const socket = new WebSocket(socketUrl(server));
+    let timer: ReturnType<typeof setTimeout> | undefined;
     await new Promise<void>((resolve, reject) => {
+      const unreachable = () => reject(new RtcUserError(CONNECTION_LOST, "The service cannot be reached"));
+      timer = setTimeout(() => {
+        unreachable();
+        socket.close();
+      }, OPEN_LIMIT_MS);
       socket.onopen = () => resolve();
-      socket.onclose = () => reject(new RtcUserError(CONNECTION_LOST, "The service cannot be reached"));
-    });
+      socket.onclose = unreachable;
+    }).finally(() => clearTimeout(timer));
     return new Signalling(socket);
   }
 

@@ -38,7 +38,7 @@ export function Upstreams({ streamId, watch }: { readonly streamId: string; read
       if (row.source === "stream") {
         const path = { id: streamId, upstream_id: row.id };
         await answerOf(api.DELETE("/stream/{id}/upstream/{upstream_id}", { params: { path } }));
-        if (loaded.value !== null) loaded.set(loaded.value.filter(({ id }) => id !== row.id));
+        loaded.change((upstreams) => upstreams.filter(({ id }) => id !== row.id));
       } else if (session !== null) {
         const path = { client_id: session.client_id, id: row.id };
         const { upstreams } = await answerOf(api.DELETE("/session/{client_id}/upstream/{id}", { params: { path } }));
@@ -57,7 +57,7 @@ export function Upstreams({ streamId, watch }: { readonly streamId: string; read
           ? api.PUT("/stream/{id}/upstream/{upstream_id}/pause", { params })
           : api.PUT("/stream/{id}/upstream/{upstream_id}/resume", { params }),
       );
-      if (loaded.value !== null) loaded.set(loaded.value.map((of) => (of.id === changed.id ? changed : of)));
+      loaded.change((upstreams) => upstreams.map((of) => (of.id === changed.id ? changed : of)));
       await watch.loadSession();
       say(isPaused ? "The upstream is paused" : "The upstream is resumed");
     } catch (error) {
