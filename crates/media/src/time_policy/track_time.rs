@@ -76,7 +76,7 @@ impl TrackTime {
     /// Whether the newest frame was a leap forward, and this time continues what came before it; or several were, and it
     /// puts the track beside the other as before. `is_start`: tracks begin together.
     pub(super) fn is_return(&self, at: i64, other: &Self, is_start: bool) -> bool {
-        let lead = self.leapt.or(is_start.then_some(0));
+        let lead = self.leapt.or((is_start && !self.is_first()).then_some(0));
         let back = self.placed - at;
         let is_beside = |lead: i64| {
             let apart = (at - other.placed).abs_diff(lead).saturating_mul(2);
