@@ -184,7 +184,7 @@ impl TimePolicy {
         let is_with_other =
             other.has_begun && other.steps == this.steps && at <= other.placed + ORDINARY_US;
         let is_sound = if ahead < 0 {
-            ahead >= -BACKWARD_US || this.is_return(at)
+            ahead >= -BACKWARD_US || this.is_return(at, other, arrival <= FOLLOW_TIME_US)
         } else {
             ahead <= ORDINARY_US.max(this.usual_limit()) || at <= latest || is_with_other
         };
@@ -212,12 +212,12 @@ impl TimePolicy {
 
     /// The frame continues its track, with this sum of steps.
     fn accept(&mut self, index: usize, own: i64, steps: i64, arrival: i64) -> i64 {
-        let mut this = self.tracks[index];
+        let (mut this, other) = (self.tracks[index], self.tracks[1 - index]);
         let passed = arrival - this.arrival;
         let was_doubted = this.pending.take().is_some();
         if steps != this.steps {
             this.shift += steps - this.steps;
-            this.steps = steps;
+            (this.steps, this.leapt) = (steps, None);
             if steps != self.steps_us {
                 // Back from a jump to where the clock was before.
                 self.note_step(index, steps, arrival);
@@ -232,13 +232,15 @@ impl TimePolicy {
         }
         let at = own + this.shift;
         let ahead = at - this.placed;
-        if ahead < -BACKWARD_US && this.is_return(at) {
+        let is_start = arrival <= FOLLOW_TIME_US;
+        if ahead < -BACKWARD_US && this.is_return(at, &other, is_start) {
             self.note(Irregularity::TimeOutlier);
-            (this.placed, this.is_replaced) = (at, true);
+            (this.placed, this.is_replaced, this.leapt) = (at, true, None);
         } else if ahead < 0 && !this.is_replaced {
             self.note(Irregularity::TimeBackward);
         }
         if ahead > 0 {
+            this.note_leap(ahead, passed, &other);
             this.distance = ahead;
         }
         this.idle.note(is_moving(ahead, passed), this.arrival);
@@ -267,6 +269,7 @@ impl TimePolicy {
         // The track's only frame before was too late.
         let is_first = (1..=APART_US).contains(&step) && this.is_first();
         (this.shift, this.placed, this.before) = (shift, pending.out, pending.out);
+        this.leapt = None;
         if this.own.is_some() {
             let steps = this.steps.saturating_add(step);
             this.steps = steps;

@@ -14,7 +14,7 @@ pub(crate) enum ScriptData {
     Sound,
     /// What could be read of it, in AMF0.
     Repaired(Bytes),
-    /// Not even its name.
+    /// Not even its name, or metadata without any.
     Unreadable,
 }
 
@@ -25,7 +25,13 @@ pub(crate) fn read_script_data(payload: &[u8]) -> ScriptData {
     while !reader.is_empty() {
         values.extend(reader.value().ok());
     }
-    match values.first() {
+    let name = values.first();
+    let is_object = |value: &Value| matches!(value, Value::Object(_) | Value::EcmaArray(_));
+    if name == Some(&Value::string("onMetaData")) && !values.get(1).is_some_and(is_object) {
+        // Servers refuse it, and it would replace what is kept.
+        return ScriptData::Unreadable;
+    }
+    match name {
         Some(Value::String(_)) if !reader.is_odd() => ScriptData::Sound,
         Some(Value::String(_)) => ScriptData::Repaired(encode_data(&values)),
         Some(_) | None => ScriptData::Unreadable,

@@ -202,6 +202,23 @@ fn a_single_wrong_report_is_forgotten_even_if_it_is_the_first() {
 }
 
 #[test]
+fn a_first_report_with_a_wrong_time_moves_nothing() {
+    for reports in [Reports::Browser, Reports::Often] {
+        for rtp in [400, 1_000, 1_900] {
+            for is_audio in [false, true] {
+                let mut world = World::new(40).reports(reports);
+                let sender = if is_audio { &mut world.audio } else { &mut world.video };
+                let is_first = std::cell::Cell::new(true);
+                sender.report_errors =
+                    Box::new(move |_| (0, if is_first.replace(false) { rtp * MS } else { 0 }));
+                let what = format!("{rtp} ms, {reports:?}, {is_audio}");
+                world.run().expect_good(&what, |at| at > 5_000);
+            }
+        }
+    }
+}
+
+#[test]
 fn latencies_that_reports_show_are_corrected_exactly() {
     for (audio, video) in [(20, 300), (300, 100), (40, 900), (5, 120)] {
         for reports in [Reports::Often, Reports::Browser] {
@@ -283,6 +300,40 @@ fn a_picture_stamped_too_early_or_too_late_leaves_no_skew() {
             let outcome = World::new(40).video_clock(outlier).reports(reports).run();
             let is_settled = |at: i64| at > 5_500 && !(0..500).contains(&(at % 5_000));
             outcome.expect_good(&format!("{off} ms, {reports:?}"), is_settled);
+        }
+    }
+}
+
+#[test]
+fn pictures_stamped_too_early_in_a_row_leave_no_skew() {
+    for reports in ALL_REPORTS {
+        for off in [80, 130, 300, 490] {
+            // Pictures in a row, 40 ms apart; some of a second, or every 25th for ever.
+            for (every, count) in [(5_000, 2), (5_000, 7), (5_000, 20), (1_000, 1)] {
+                let ahead = move |at: i64| {
+                    let is_ahead = at > 6 * SECOND && at % (every * MS) < count * 40 * MS;
+                    Some((1, if is_ahead { at + off * MS } else { at }))
+                };
+                let outcome = World::new(40).video_clock(ahead).reports(reports).run();
+                let off_for = count * 40 + 500;
+                let is_settled =
+                    |at: i64| at > 5_500 && (off_for..every - 40).contains(&(at % every));
+                outcome.expect_good(&format!("{count} of {off} ms, {reports:?}"), is_settled);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_faster_network_is_followed() {
+    for reports in ALL_REPORTS {
+        for faster in [80, 150, 400] {
+            let mut world = World::new(40).reports(reports);
+            world.delay = Box::new(move |n, at| {
+                n * 7919 % 13 * MS + if at < 15 * SECOND { faster * MS } else { 0 }
+            });
+            let is_settled = |at: i64| at > 5_000 && !(14_000..22_000).contains(&at);
+            world.run().expect_good(&format!("{faster} ms, {reports:?}"), is_settled);
         }
     }
 }

@@ -200,6 +200,12 @@ fn in_fragments(nals: &[Vec<u8>]) -> Packets {
 #[test]
 fn what_comes_between_the_fragments_of_a_slice_costs_itself() {
     let table: &[&[u8]] = &[
+        SPS,
+        PPS,
+        &[&[0xe7], &SPS[1..]].concat(),
+        &stap_a(&[SPS, PPS]),
+        &stap_a(&[&[9, 0x10], &[6, 5, 1, 0, 0x80]]),
+        &[0x18, 0, 0],
         &[0x7f, 1],
         &[0x60, 1, 2, 3],
         &[6, 5, 1, 0, 0x80],

@@ -141,8 +141,14 @@ impl Jitter {
     ) -> bool {
         let Some(is_new) = self.source.admit(now, header.ssrc) else {
             self.counters.late += 1;
+            if self.source.is_candidate(now, header.ssrc) {
+                self.keep_far(now, header, payload);
+            }
             return false;
         };
+        if is_new && self.far.as_ref().is_some_and(|far| far.header.ssrc == header.ssrc) {
+            return self.begin_with_far(now, header, payload, emit);
+        }
         let step = i64::from(header.sequence.wrapping_sub(self.highest as u16) as i16);
         let sequence = self.highest.saturating_add_signed(step);
         let sequence = if is_new || self.next == 0 {

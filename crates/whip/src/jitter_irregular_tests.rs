@@ -22,6 +22,23 @@ fn a_single_number_far_from_the_others_is_ignored() {
 }
 
 #[test]
+fn a_single_packet_of_another_source_is_ignored_and_none_of_a_new_one_is_lost() {
+    let mut track = Track::begun(true, 10);
+    for n in 11..40 {
+        if n % 10 == 0 {
+            assert!(!track.packet(u64::from(n) * 20, 1_000 + u32::from(n), n + 500));
+        }
+        assert!(track.packet(u64::from(n) * 20, 1, n), "{n}");
+    }
+    assert_eq!(track.out, (10..40).collect::<Vec<_>>());
+    assert!(!track.packet(800, 2, 900));
+    assert!(track.packet(801, 2, 901) && track.packet(802, 2, 902));
+    track.wait(830);
+    assert_eq!(track.out[30..], [-1, 900, 901, 902]);
+    assert_eq!((track.jitter.counters().late, track.jitter.counters().lost), (2, 0));
+}
+
+#[test]
 fn a_burst_of_losses_is_requested_as_soon_as_a_second_packet_confirms_it() {
     let mut track = Track::begun(true, 10);
     track.packet(0, 1, 211);

@@ -24,6 +24,43 @@ const EVIDENCE: i64 = 12;
 const STEPS_ALONE: usize = 2;
 const STEPS_TOGETHER: usize = 4;
 
+/// Packets that are so much faster than all of the last seconds may have wrong timestamps: they show how fast the network
+/// is once they have outnumbered the others for this time.
+pub(crate) const FAST_US: i64 = 60 * MILLI_US;
+const FAST_TIME_US: i64 = 1_000 * MILLI_US;
+
+/// Packets that were faster than all others and about as fast as each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FastRun {
+    since: i64,
+    least: i64,
+    /// How many they are more than the others since then.
+    surplus: u32,
+}
+
+impl FastRun {
+    /// The run with a further packet; one that was faster or slower begins another.
+    pub(crate) fn with(run: Option<Self>, arrival: i64, late: i64) -> Self {
+        let agrees = |run: &Self| (late - run.least).abs() <= FAST_US;
+        match run.filter(agrees) {
+            Some(Self { since, least, surplus }) => {
+                Self { since, least: least.min(late), surplus: surplus.saturating_add(1) }
+            }
+            None => Self { since: arrival, least: late, surplus: 1 },
+        }
+    }
+
+    /// The run after a packet that was not fast.
+    pub(crate) fn interrupted(self) -> Option<Self> {
+        let surplus = self.surplus.saturating_sub(1);
+        (surplus > 0).then_some(Self { surplus, ..self })
+    }
+
+    pub(crate) const fn lasts(&self, arrival: i64) -> bool {
+        arrival - self.since >= FAST_TIME_US
+    }
+}
+
 /// The least and the most of some times, and how many they are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extremes {

@@ -62,15 +62,35 @@ pub(crate) const fn is_needed(first: u8) -> bool {
     first & FORBIDDEN == 0 && matches!(first & 0x1f, 1..=5 | 7 | 8)
 }
 
-/// Whether no picture needs a payload that does not belong where it is: it holds neither a slice nor a parameter set.
+/// Whether a payload does not belong between the fragments of a slice and can be taken aside: it holds no slice.
 pub(crate) fn is_stray(payload: &[u8]) -> bool {
     payload.first().is_some_and(|first| match first & 0x1f {
         // After a zero there may be several NAL units.
         0 => *first != 0,
-        1..=5 | 7 | 8 | STAP_A | FU_A => false,
+        1..=5 | FU_A => false,
+        7 | 8 => split_joined(payload).is_none(),
+        STAP_A => members(payload).is_some_and(|units| {
+            let is_aside = |unit: &&[u8]| match unit.first() {
+                Some(first) => first & 0x1f != STAP_A && is_stray(unit),
+                None => true,
+            };
+            units.iter().all(is_aside)
+        }),
         STAP_B | MTAP_16 | MTAP_24 | FU_B => !is_interleaved_slice(payload),
         _ => true,
     })
+}
+
+/// The NAL units of a STAP-A, or `None` if one is cut.
+pub(crate) fn members(payload: &[u8]) -> Option<Vec<&[u8]>> {
+    let (mut units, mut rest) = (Vec::new(), payload.get(1..)?);
+    while !rest.is_empty() {
+        let (length, after) = rest.split_first_chunk()?;
+        let (unit, next) = after.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+        units.push(unit);
+        rest = next;
+    }
+    Some(units)
 }
 
 /// Whether a payload of the interleaved mode, which no answer accepts, is well-formed and carries a slice: the picture

@@ -9,6 +9,8 @@ use headgate_media::Timestamp;
 const STEP_US: i64 = 1000;
 /// A frame this much older than the newest one belongs to an earlier timeline.
 const STALE_US: i64 = 1_000_000;
+/// A depth that was learnt and that so many frames in a row did not need was a wrong timestamp's.
+const UNUSED_LIMIT: u32 = 500;
 
 /// The times of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,10 @@ pub struct Reorder {
     /// The same, before it was raised to follow the one before: frames with equal times are in order.
     last_own: i64,
     is_undeclared: bool,
+    declared: usize,
+    /// The depth that frames needed since it was learnt or last looked at, and how many they were.
+    needed: usize,
+    frames: u32,
 }
 
 impl Default for Reorder {
@@ -48,6 +54,9 @@ impl Default for Reorder {
             last_decode: i64::MIN,
             last_own: i64::MIN,
             is_undeclared: false,
+            declared: 0,
+            needed: 0,
+            frames: 0,
         }
     }
 }
@@ -61,6 +70,7 @@ impl Reorder {
         let declared = declared.and_then(|depth| usize::try_from(depth).ok());
         // A learnt depth stays valid for an encoder that does not declare it.
         let depth = declared.unwrap_or(0).min(Self::DEPTH_LIMIT);
+        self.declared = depth;
         self.depth = if self.is_undeclared { self.depth.max(depth) } else { depth };
     }
 
@@ -77,6 +87,9 @@ impl Reorder {
         if is_keyframe {
             self.window.retain(|waiting| shown - waiting < STALE_US);
         }
+        if self.is_undeclared {
+            self.note_overtaken(shown);
+        }
         let at = self.window.partition_point(|waiting| *waiting <= shown);
         self.window.insert(at, shown);
         let missing = (self.depth + 1).saturating_sub(self.window.len());
@@ -92,6 +105,7 @@ impl Reorder {
             if missing == 0 {
                 self.is_undeclared = true;
                 self.depth = (self.depth + 1).min(Self::DEPTH_LIMIT);
+                (self.needed, self.frames) = (0, 0);
             }
             if is_disposable {
                 return None;
@@ -100,6 +114,20 @@ impl Reorder {
         (self.last_decode, self.last_own) = (decode, earliest.max(self.last_own));
         let shown = Timestamp::from_micros(shown.max(decode));
         Some(FrameTime { decode: Timestamp::from_micros(decode), shown })
+    }
+
+    /// Notes how many frames before it one overtakes: forgets a learnt depth that is not needed.
+    #[cold]
+    fn note_overtaken(&mut self, shown: i64) {
+        let overtaken = self.window.iter().filter(|waiting| **waiting > shown).count();
+        (self.needed, self.frames) = (self.needed.max(overtaken), self.frames + 1);
+        if self.frames < UNUSED_LIMIT {
+            return;
+        }
+        let depth = self.needed.clamp(self.declared, self.depth);
+        self.window.drain(..(self.depth - depth).min(self.window.len()));
+        (self.depth, self.is_undeclared) = (depth, depth > self.declared);
+        (self.needed, self.frames) = (0, 0);
     }
 
     /// How many frames may overtake one.
@@ -199,6 +227,31 @@ mod tests {
             assert!(decode <= composed);
         }
         assert!(kept.windows(2).all(|pair| pair[0].0.0 < pair[1].0.0));
+    }
+
+    #[test]
+    fn a_depth_that_a_wrong_time_taught_is_forgotten_and_one_that_is_used_is_not() {
+        let mut reorder = Reorder::default();
+        reorder.configure(None);
+        for (off, at) in [(8, 100), (-20, 900), (1, 1_700)] {
+            for n in (at - 100)..(at + 700) {
+                let shown = Timestamp::from_millis(40 * (n + if n == at { off } else { 0 }));
+                let time = reorder.stamp(shown, n == 0, false).expect("no frame is disposable");
+                if n > at + 600 {
+                    assert_eq!(time, FrameTime { decode: shown, shown }, "{off} at {n}");
+                }
+            }
+            assert!(!reorder.is_undeclared() && reorder.depth() == 0);
+        }
+        let mut times = Vec::new();
+        for n in (3_000..9_000).step_by(3) {
+            for frame in [n, n + 2, n + 1] {
+                let shown = Timestamp::from_millis(40 * frame);
+                times.extend(reorder.stamp(shown, n == 0, frame == n + 1));
+            }
+        }
+        assert!(times.len() >= 5_999 && reorder.depth() == 1);
+        assert!(times.windows(2).all(|pair| pair[0].decode < pair[1].decode));
     }
 
     #[test]

@@ -13,6 +13,8 @@ const LATENCY_LIMIT_US: i64 = 5_000 * MILLI_US;
 const EARLY_LIMIT_US: i64 = 300 * MILLI_US;
 /// A latency that exceeds the known one by this counts only if the next report says the same.
 const CHANGE_LIMIT_US: i64 = 100 * MILLI_US;
+/// A longer one that the first report claims counts only if the next report says the same.
+const FIRST_LIMIT_US: i64 = 350 * MILLI_US;
 /// The first report is wrong if this many in a row agree that the latency is shorter by more than so much.
 const DOUBTING_REPORTS: i64 = 3;
 const DOUBTED_US: i64 = 60 * MILLI_US;
@@ -95,7 +97,7 @@ impl SenderReports {
         }
         let first = Latency { longest: latency_us, spread: FIRST_SPREAD_US, reports: 1, arrival };
         match self.latency {
-            None if self.incredible == 0 => {
+            None if self.incredible == 0 && latency_us <= FIRST_LIMIT_US => {
                 self.shorter = Some(Extremes::EMPTY);
                 return Some(first);
             }

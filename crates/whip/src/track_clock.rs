@@ -6,7 +6,7 @@
 use headgate_media::{Irregularity, IrregularityCounts};
 
 use crate::clock_rates::{AUDIO_RATE, MILLI_US, VIDEO_RATE};
-use crate::lateness::{FAR_US, Lateness};
+use crate::lateness::{FAR_US, FAST_US, FastRun, Lateness};
 use crate::sender_reports::SenderReports;
 
 /// A timestamp this much further ahead than the time passed is a jump of the sender's clock.
@@ -36,10 +36,6 @@ const START_US: i64 = 5_000 * MILLI_US;
 const DRIFT_PPM: i64 = 200;
 /// Inserted time that the network may have caused is not worth a word.
 const NAMED_US: i64 = 200 * MILLI_US;
-/// A packet that is so much faster than all of the last seconds may have a wrong timestamp: it takes a second one within
-/// this time to show how fast the network is.
-const FAST_US: i64 = 60 * MILLI_US;
-const FAST_TIME_US: i64 = 2_000 * MILLI_US;
 /// Senders whose reports are kept until their first packet is in order: simulcast layers and new sources.
 const EARLY_REPORTS_LIMIT: usize = 8;
 
@@ -87,8 +83,7 @@ pub(crate) struct TrackClock {
     begins_step: bool,
     last_late: i64,
     least_late: i64,
-    /// The lateness of the newest packet that was so fast, and when it arrived.
-    fast: Option<(i64, i64)>,
+    fast: Option<FastRun>,
     /// What the least lateness is held to be: more is due to a clock that stood still.
     usual_late: i64,
     late_run: Option<LateRun>,
@@ -302,6 +297,7 @@ impl TrackClock {
             self.begins_step = false;
             return 0;
         }
+        self.fast = self.fast.and_then(FastRun::interrupted);
         self.least_late = self.least_late.min(late);
         let begins_step = self.lateness.note(arrival, late);
         self.begins_step = begins_step;
@@ -320,16 +316,16 @@ impl TrackClock {
         inserted.map_or(0, |(inserted, _)| inserted)
     }
 
-    /// Whether a packet that is faster than all others shows how fast the network is: another was about as fast.
+    /// Whether a packet that is faster than all others shows how fast the network is, with others about as fast.
     #[cold]
     fn is_so_fast(&mut self, arrival: i64, late: i64) -> bool {
         if !self.lateness.is_settled() {
             return true;
         }
-        let before = self.fast.replace((late, arrival));
-        before.is_some_and(|(fast, since)| {
-            arrival - since <= FAST_TIME_US && (fast - late).abs() <= FAST_US
-        })
+        let run = FastRun::with(self.fast, arrival, late);
+        let is_proven = run.lasts(arrival);
+        self.fast = (!is_proven).then_some(run);
+        is_proven
     }
 
     /// The lateness of the packets that have been late without a break, if that is the clock's fault.
@@ -366,7 +362,8 @@ impl TrackClock {
 
     fn take_report(&mut self, arrival: i64, ntp_us: i64, rtp: u32) -> bool {
         let position = self.to_us(self.extend(rtp)) + self.inserted_us;
-        self.late_run.is_none() && self.reports.handle(arrival, ntp_us, position, self.least_late)
+        let is_known = self.late_run.is_none() && self.fast.is_none();
+        is_known && self.reports.handle(arrival, ntp_us, position, self.least_late)
     }
 }
 

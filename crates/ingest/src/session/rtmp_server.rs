@@ -310,8 +310,11 @@ impl RtmpServer {
         effects.push(Effect::Close(reason_of(error)));
     }
 
+    /// A broadcaster shows by what it sends that it is there; some read nothing.
     fn stall_deadline(&self) -> Option<Instant> {
-        (!self.session.output().is_empty()).then(|| self.last_progress + STALL_LIMIT)
+        let needs_answers = !matches!(self.role, Role::Publishing(_));
+        let waits = needs_answers && !self.session.output().is_empty();
+        waits.then(|| self.last_progress + STALL_LIMIT)
     }
 
     fn handle_events(&mut self, now: Instant, effects: &mut Vec<Effect>) {

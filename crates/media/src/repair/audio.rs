@@ -60,6 +60,7 @@ impl AudioRepair {
             self.withhold(repaired);
             return None;
         }
+        frame.timestamp = frame.timestamp.max(self.newest);
         Some(frame)
     }
 
@@ -68,16 +69,6 @@ impl AudioRepair {
         let mut rest = &tag.data[..];
         let mut frames = 0_u32;
         while let Some(adts) = take_adts_frame(&mut rest).filter(|_| frames < FRAMES_LIMIT as u32) {
-            if !self.describes(adts.configuration) {
-                if !is_usable(&adts.configuration) || has_no_channels(adts.configuration) {
-                    return self.withhold(repaired);
-                }
-                repaired.note(Irregularity::ConfigurationRebuilt);
-                let data = Bytes::copy_from_slice(&adts.configuration);
-                self.configuration = Some(data.clone());
-                let kind = FrameKind::Configuration;
-                repaired.frames.push_back(Frame { kind, data, ..tag.clone() });
-            }
             let after_us = AudioSpecificConfig::parse(&adts.configuration).map_or(0, |of| {
                 i64::from(frames) * i64::from(SAMPLES_PER_FRAME) * 1_000_000
                     / i64::from(of.sample_rate.max(1))
@@ -86,6 +77,16 @@ impl AudioRepair {
                 Timestamp::from_micros(tag.timestamp.as_micros().saturating_add(after_us));
             let timestamp = timestamp.max(self.newest);
             self.newest = timestamp;
+            if !self.describes(adts.configuration) {
+                if !is_usable(&adts.configuration) || has_no_channels(adts.configuration) {
+                    return self.withhold(repaired);
+                }
+                repaired.note(Irregularity::ConfigurationRebuilt);
+                let data = Bytes::copy_from_slice(&adts.configuration);
+                self.configuration = Some(data.clone());
+                let kind = FrameKind::Configuration;
+                repaired.frames.push_back(Frame { timestamp, kind, data, ..tag.clone() });
+            }
             let data = tag.data.slice_ref(adts.data);
             repaired.frames.push_back(Frame { timestamp, data, ..tag.clone() });
             frames += 1;

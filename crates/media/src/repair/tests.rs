@@ -358,6 +358,13 @@ fn adts_of_tags_that_follow_too_soon_never_goes_back() {
     let (passed, _) = run(tags);
     let times: Vec<_> = passed.iter().skip(1).map(|frame| frame.timestamp.as_millis()).collect();
     assert_eq!(times, [0, 21, 42, 42, 42, 42, 42, 61, 82, 128, 149, 170]);
+    // A tag without headers, and another rate in the middle of a tag.
+    let mut other = adts(false, &[0x24, 1]);
+    other[2] = 0x50;
+    let tags = [(0, &tag[..]), (20, &[0x21, 1]), (40, &[&tag[..], &other].concat()), (80, &other)];
+    let (passed, _) = run(tags.map(|(millis, tag)| aac(FrameKind::Audio, millis, tag)));
+    let times: Vec<_> = passed.iter().map(|frame| frame.timestamp.as_millis()).collect();
+    assert_eq!(times, [0, 0, 21, 42, 42, 42, 61, 82, 109, 109, 109]);
 }
 
 #[test]

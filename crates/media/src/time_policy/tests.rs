@@ -232,16 +232,29 @@ fn single_outliers_are_not_followed() {
 
 #[test]
 fn a_jump_that_ends_leaves_no_trace() {
-    for frames in [2, 5, 50] {
-        let away = 10_000..10_000 + frames * 40;
-        let clock = |track, at: u64| {
-            let is_away = track == Video && away.contains(&at);
-            wire(at.cast_signed() + if is_away { 3_600_000 } else { 0 })
-        };
-        let sent = live(30_000, clock);
-        let (placed, _) = run(&sent);
-        let after = sent.iter().zip(placed).filter(|((_, _, at), _)| *at > 15_000);
-        after.for_each(|((_, wire, _), placed)| assert_eq!(placed, i64::from(*wire)));
+    let offs = [3_600_000, 200, 300, 600, 1_900, 5_000, -130, -300, -600, -1_900, -5_000];
+    for (off, odd) in offs.into_iter().flat_map(|off| [(off, Video), (off, Audio)]) {
+        for (begins, frames) in [2, 3, 5, 50].into_iter().flat_map(|n| [(0, n), (10_000, n)]) {
+            // Of more than two seconds at the start, the jump may be the end as well.
+            if begins == 0 && !(0..=2_000).contains(&off) {
+                continue;
+            }
+            let away = begins..begins + frames * if odd == Video { 40 } else { 21 };
+            let clock = |track, at: u64| {
+                wire(
+                    9_000
+                        + at.cast_signed()
+                        + if track == odd && away.contains(&at) { off } else { 0 },
+                )
+            };
+            let sent = live(30_000, clock);
+            let (placed, _) = run(&sent);
+            let after = sent.iter().zip(placed).filter(|((_, _, at), _)| *at > begins + 5_000);
+            after.for_each(|((track, wire, at), placed)| {
+                let what = format!("{track:?} at {at}, {frames} of {odd:?} by {off}");
+                assert_eq!(placed, i64::from(*wire), "{what}");
+            });
+        }
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct TrackTime {
     pub(super) arrival: i64,
     /// Between the two newest frames; the limit of a gap before there are two.
     pub(super) distance: i64,
+    /// How far ahead of the other track it was before it leapt forward alone.
+    pub(super) leapt: Option<i64>,
     /// The newest frame, if it is doubted.
     pub(super) pending: Option<Pending>,
     pub(super) idle: Idle,
@@ -71,10 +73,29 @@ impl TrackTime {
         if usual > ORDINARY_US { ORDINARY_US } else { usual }
     }
 
-    /// Whether the newest frame was a leap forward, and this time continues what came before it.
-    pub(super) fn is_return(&self, at: i64) -> bool {
+    /// Whether the newest frame was a leap forward, and this time continues what came before it; or several were, and it
+    /// puts the track beside the other as before. `is_start`: tracks begin together.
+    pub(super) fn is_return(&self, at: i64, other: &Self, is_start: bool) -> bool {
+        let lead = self.leapt.or((is_start && !self.is_first()).then_some(0));
+        let back = self.placed - at;
+        let is_beside = |lead: i64| {
+            let apart = (at - other.placed).abs_diff(lead).saturating_mul(2);
+            let is_together = other.has_begun && other.steps == self.steps;
+            is_together
+                && (BACKWARD_US + 1..=GAP_LIMIT_US).contains(&back)
+                && apart <= back.unsigned_abs()
+        };
         self.placed - self.before > BACKWARD_US
             && (self.before - BACKWARD_US..=self.before + ORDINARY_US).contains(&at)
+            || lead.is_some_and(is_beside)
+    }
+
+    /// Notes that it continues `ahead` of its newest frame: whether alone, that frame's return will show.
+    pub(super) fn note_leap(&mut self, ahead: i64, passed: i64, other: &Self) {
+        let expected = passed.max(self.distance);
+        if ahead - expected > BACKWARD_US && other.has_begun && other.steps == self.steps {
+            self.leapt.get_or_insert(self.placed + expected - other.placed);
+        }
     }
 }
 

@@ -41,16 +41,24 @@ impl ServerSession {
             }
             ("publish", _) => {
                 let text = "One publish per connection";
-                self.send_status(status("error", "NetStream.Publish.BadName", text));
+                self.refuse_another(stream, "NetStream.Publish.BadName", text);
             }
             ("play", State::Connected) => {
                 let target = self.ask(stream, command);
                 self.state = State::PlayAsked;
                 self.events.push_back(ServerEvent::PlayRequested(target));
             }
+            // The same of a player; one that waits for the decision will have it.
+            ("play", State::Playing | State::PlayAsked)
+                if self.asked == Some(self.read_request(command)) =>
+            {
+                if self.state == State::Playing {
+                    self.send_status(status("status", "NetStream.Play.Start", "Playing"));
+                }
+            }
             ("play", _) => {
                 let text = "One play per connection";
-                self.send_status(status("error", "NetStream.Play.Failed", text));
+                self.refuse_another(stream, "NetStream.Play.Failed", text);
             }
             ("FCSubscribe", _) => {
                 let started = status("status", "NetStream.Play.Start", "Subscribed");
@@ -113,6 +121,13 @@ impl ServerSession {
     fn read_request(&self, command: &Command) -> (Target, Vec<u8>) {
         let text = |n| command.arguments.get(n).and_then(Value::as_bytes).unwrap_or_default();
         (Target::parse(&self.app, &self.connect_app, text(0)), text(1).to_vec())
+    }
+
+    /// Refuses a request on the stream that it was made on: the other's goes on.
+    fn refuse_another(&mut self, stream: u32, code: &str, description: &str) {
+        let stream = if stream == 0 { self.stream } else { stream };
+        let refused = status("error", code, description);
+        self.send(stream, "onStatus", 0.0, &[Value::Null, refused]);
     }
 
     pub(super) fn close_with(&mut self, code: &str, description: &str) {

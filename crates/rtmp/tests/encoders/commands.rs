@@ -118,10 +118,12 @@ fn a_second_publish_is_a_bad_name_and_does_not_affect_the_first() {
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
     encoder.allow();
     encoder.events();
-    encoder.command(1, "publish", 6.0, &[null(), string("two"), string("live")]);
-    let text = "One publish per connection";
-    let refused = status("error", "NetStream.Publish.BadName", text);
-    assert_eq!(encoder.replies(), [reply(1, "onStatus", 0.0, &[null(), refused])]);
+    for (asked, answered) in [(1, 1), (0, 1), (2, 2)] {
+        encoder.command(asked, "publish", 6.0, &[null(), string("two"), string("live")]);
+        let text = "One publish per connection";
+        let refused = status("error", "NetStream.Publish.BadName", text);
+        assert_eq!(encoder.replies(), [reply(answered, "onStatus", 0.0, &[null(), refused])]);
+    }
     assert_eq!(encoder.events(), []);
 }
 

@@ -247,7 +247,7 @@ fn an_aggregate_has_any_number_of_messages() {
 #[test]
 fn metadata_beyond_64_kib_is_dropped_alone_and_within_an_aggregate() {
     for (length, is_kept) in [(65_536, true), (65_537, false)] {
-        let metadata = [string("onMetaData"), vec![5; length - 13]].concat();
+        let metadata = [string("onTextData"), vec![5; length - 13]].concat();
         let [.., l0, l1, l2] = length.to_be_bytes();
         let within = [&[18, l0, l1, l2, 0, 0, 0, 0, 0, 0, 0][..], &metadata].concat();
         for (kind, payload) in [(DATA, &metadata), (DATA_AMF3, &metadata), (AGGREGATE, &within)] {

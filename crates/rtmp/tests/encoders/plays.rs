@@ -58,9 +58,26 @@ fn a_second_play_is_refused_because_one_is_running() {
     encoder.command(1, "play", 4.0, &[null(), string("cam")]);
     encoder.asked();
     encoder.accept_play();
-    encoder.command(1, "play", 5.0, &[null(), string("two")]);
-    let refused = status("error", "NetStream.Play.Failed", "One play per connection");
-    assert_eq!(encoder.replies(), [reply(1, "onStatus", 0.0, &[null(), refused])]);
+    for (asked, answered) in [(1, 1), (0, 1), (2, 2)] {
+        encoder.command(asked, "play", 5.0, &[null(), string("two")]);
+        let refused = status("error", "NetStream.Play.Failed", "One play per connection");
+        assert_eq!(encoder.replies(), [reply(answered, "onStatus", 0.0, &[null(), refused])]);
+    }
+    assert_eq!(encoder.events(), []);
+}
+
+#[test]
+fn a_play_that_is_repeated_goes_on() {
+    let mut encoder = Encoder::connected();
+    for transaction in [4.0, 5.0] {
+        encoder.command(1, "play", transaction, &[null(), string("cam"), number(-2000.0)]);
+    }
+    assert_eq!(encoder.asked().0, "cam");
+    assert_eq!(encoder.replies(), []);
+    encoder.accept_play();
+    encoder.command(1, "play", 6.0, &[null(), string("cam")]);
+    let started = status("status", "NetStream.Play.Start", "Playing");
+    assert_eq!(encoder.replies(), [reply(1, "onStatus", 0.0, &[null(), started])]);
     assert_eq!(encoder.events(), []);
 }
 

@@ -85,6 +85,11 @@ fn commands_without_a_name_are_named_and_ignored() {
         (DATA, &[5]),
         (DATA, &[2, 0, 9, b'x']),
         (DATA, &[0xff; 9]),
+        // Metadata without any would replace what is kept, and servers refuse it.
+        (DATA, b"\x02\0\x0d@setDataFrame"),
+        (DATA, b"\x02\0\x0d@setDataFrame\x02\0\x0aonMetaData"),
+        (DATA, b"\x02\0\x0aonMetaData\x05"),
+        (DATA, b"\x02\0\x0aonMetaData\x08\0\0"),
     ] {
         let mut encoder = Encoder::publishing();
         encoder.message(3, kind, 1, payload);

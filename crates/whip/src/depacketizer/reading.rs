@@ -54,6 +54,7 @@ impl Depacketizer {
             return self.read_fragment(payload);
         }
         if self.fragment_at.is_some() && payload::is_stray(payload) {
+            self.note_aside(payload);
             return false;
         }
         let is_interrupted = self.drop_fragment();
@@ -66,6 +67,20 @@ impl Depacketizer {
             _ => self.take_nal(payload),
         };
         is_sound && !is_interrupted
+    }
+
+    /// Notes the parameter sets in a payload without a slice, between the fragments of a NAL unit.
+    #[cold]
+    fn note_aside(&mut self, payload: &[u8]) {
+        let is_aggregate = payload.first().is_some_and(|first| first & 0x1f == STAP_A);
+        let members = payload::members(payload).filter(|_| is_aggregate);
+        for unit in members.unwrap_or_else(|| vec![payload]) {
+            if matches!(unit.first().map(|first| first & 0x1f), Some(7 | 8)) {
+                let cleared = without_forbidden_bit(unit);
+                let kept = self.note_nal(cleared.as_deref().unwrap_or(unit), 0);
+                self.is_sound(&kept);
+            }
+        }
     }
 
     /// Reads a STAP-A; one inside another is read too, but none inside that.

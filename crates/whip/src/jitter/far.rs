@@ -22,12 +22,14 @@ impl Jitter {
     ) -> bool {
         self.counters.late += 1;
         let beside = |far: &Waiting| {
+            if far.header.ssrc != header.ssrc {
+                return false;
+            }
             let apart = i64::from(header.sequence.wrapping_sub(far.header.sequence) as i16);
             apart != 0 && apart.unsigned_abs() <= JUMP_LIMIT && apart.abs() < step.abs()
         };
         let Some(far) = self.far.take().filter(beside) else {
-            let payload = Bytes::copy_from_slice(payload);
-            self.far = Some(Waiting { header: *header, payload, arrived: now });
+            self.keep_far(now, header, payload);
             return false;
         };
         self.counters.late -= 2;
@@ -39,6 +41,38 @@ impl Jitter {
         } else {
             first
         };
+        self.take_both(now, first, &far, (header, payload), emit)
+    }
+
+    /// Keeps a packet until a second one confirms it.
+    pub(super) fn keep_far(&mut self, now: Instant, header: &RtpHeader, payload: &[u8]) {
+        let payload = Bytes::copy_from_slice(payload);
+        self.far = Some(Waiting { header: *header, payload, arrived: now });
+    }
+
+    /// Takes the second packet of a new source, and the first.
+    #[cold]
+    pub(super) fn begin_with_far(
+        &mut self,
+        now: Instant,
+        header: &RtpHeader,
+        payload: &[u8],
+        emit: &mut impl FnMut(Ordered<'_>),
+    ) -> bool {
+        let Some(far) = self.far.take() else { return false };
+        self.counters.late -= 1;
+        let first = self.restart(now, &far.header, true, emit);
+        self.take_both(now, first, &far, (header, payload), emit)
+    }
+
+    fn take_both(
+        &mut self,
+        now: Instant,
+        first: u64,
+        far: &Waiting,
+        (header, payload): (&RtpHeader, &[u8]),
+        emit: &mut impl FnMut(Ordered<'_>),
+    ) -> bool {
         self.take(now, first, &far.header, &far.payload, false, emit);
         let step = i64::from(header.sequence.wrapping_sub(far.header.sequence) as i16);
         self.take(now, first.saturating_add_signed(step), header, payload, false, emit)

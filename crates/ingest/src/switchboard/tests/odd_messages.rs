@@ -285,6 +285,18 @@ fn messages_and_configurations_that_are_too_long_cost_themselves() {
 }
 
 #[test]
+fn a_broadcaster_that_reads_nothing_goes_on() {
+    let mut live = Live::new();
+    live.world.peers.get_mut(&live.publisher).expect("connected").reads = 0;
+    for n in 1..100 {
+        // It wants an acknowledgement of every byte.
+        live.world.send_message(live.publisher, 5, &[0, 0, 0, 1]);
+        live.continues(&n);
+        live.world.pass(Duration::from_secs(1));
+    }
+}
+
+#[test]
 fn any_way_to_say_done_ends_the_publish_at_once_and_is_no_loss() {
     let command = |name: &[u8], rest: &[u8]| {
         let length = u8::try_from(name.len()).expect("short");
