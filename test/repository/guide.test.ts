@@ -112,7 +112,7 @@ test("finds sections by all of the words, those with them in a title first, and 
   expect(html).toMatch(/<mark>publish<\/mark>/i);
   expect(await found("zzyzx")).toContain("Nothing was found");
   // Names of settings, headers and flags are what readers search for.
-  for (const name of ["http.public_url", "x-service-apikey", "--data-dir", "key=", "publish_done", "&", "[::]", "a|b \\ [x] {y} ^$"])
+  for (const name of ["http.public_url", "x-service-apikey", "--data-dir", "key=", "&", "[::]", "a|b \\ [x] {y} ^$"])
     expect(await found(name)).toMatch(/<h1>.*(One section|\d+ sections|Nothing was found)/s);
   expect(await found("x-service-apikey")).toContain("<mark>x-service-apikey</mark>");
   const odd = await found('"><b>.*(');
