@@ -16,19 +16,19 @@ afterEach(() => stage.close());
 const COPIES = { url: "https://b.example/", events: "alerts", keys: [] } as const;
 
 /** Alerts for the second webhook of org1, and what is logged of them. */
-async function openRecords(asked = () => {}) {
+async function openRecords(tried = () => {}) {
   const { db, clock, service } = stage;
   const customer = await service.customers.of("org1");
   const lines: string[] = [];
   const records = createAlertRecords({
     db,
-    member: { epoch: 1 },
-    customers: {
-      async of() {
-        asked();
-        return { ...customer, copies: COPIES };
+    member: {
+      get epoch() {
+        tried();
+        return 1;
       },
     },
+    customers: { of: async () => ({ ...customer, copies: COPIES }) },
     outboxes: { outbox: { added() {} }, webhook_copy_outbox: { added() {} } },
     clock: { now: () => clock.ms },
     log: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }),
@@ -62,6 +62,70 @@ test("alerts that cannot be written are logged once, and written as soon as the 
   const sent = rows.map(({ body }) => new URLSearchParams(body).get("event"));
   expect(sent.toSorted()).toEqual(events.toSorted());
   expect(lines).toHaveLength(1);
+});
+
+test("an organisation whose settings cannot be read holds up nobody else's alerts", async () => {
+  const { db, clock, service } = stage;
+  const customer = await service.customers.of("org1");
+  let isBroken = true;
+  const records = createAlertRecords({
+    db,
+    member: { epoch: 1 },
+    customers: {
+      async of(organisationId) {
+        if (isBroken && organisationId !== "org1") throw new Error("its secret cannot be opened");
+        return { ...customer, copies: COPIES };
+      },
+    },
+    outboxes: { outbox: { added() {} }, webhook_copy_outbox: { added() {} } },
+    clock: { now: () => clock.ms },
+    log: pino({ level: "silent" }),
+  });
+  const text = { event: "webhook_failing", since: clock.ms, upstream: null, detail: "" } as const;
+  const add = (organisationId: string) =>
+    records.add({ organisationId, subject: null, webhook: null, trace: null, text });
+  const others = ["orgA", "orgB", "orgC", "orgD"];
+  const row = { plan: "paid", enabled: 1, webhook: null, created_at: clock.ms, updated_at: clock.ms } as const;
+  const organisations = others.map((id) => ({ ...row, id, name: id, hash: id }));
+  await db.insertInto("organisation").values(organisations).execute();
+  for (const organisation of [...others, "org1"]) add(organisation);
+  const written = async () => {
+    const rows = await db.selectFrom("webhook_copy_outbox").select("organisation_id").execute();
+    return rows.map(({ organisation_id }) => organisation_id).toSorted();
+  };
+  await records.stop(5_000); // three that fail: the others wait for the next attempt
+  await records.stop(5_000);
+  expect(await written()).toEqual(["org1"]);
+  isBroken = false;
+  await records.stop(5_000);
+  expect(await written()).toEqual(["org1", ...others]);
+});
+
+test("an alert for two receivers of which one cannot be written yet reaches the other once", async () => {
+  const { db, clock, service } = stage;
+  const customer = await service.customers.of("org1");
+  const records = createAlertRecords({
+    db,
+    member: { epoch: 1 },
+    customers: {
+      of: async () => ({ ...customer, settings: { ...customer.settings, health_events: true }, copies: COPIES }),
+    },
+    outboxes: { outbox: { added() {} }, webhook_copy_outbox: { added() {} } },
+    clock: { now: () => clock.ms },
+    log: pino({ level: "silent" }),
+  });
+  await sql`
+    create trigger full before insert on webhook_copy_outbox begin select raise(abort, 'the disk is full'); end
+  `.execute(db);
+  const text = { event: "media_lost", since: clock.ms, upstream: null, detail: "" } as const;
+  records.add({ organisationId: "org1", subject: null, webhook: "https://a.example/", trace: null, text });
+  await records.stop(5_000);
+  await records.stop(5_000);
+  await sql`drop trigger full`.execute(db);
+  await records.stop(5_000);
+  const count = async (table: "outbox" | "webhook_copy_outbox") =>
+    (await db.selectFrom(table).select("id").execute()).length;
+  expect([await count("outbox"), await count("webhook_copy_outbox")]).toEqual([1, 1]);
 });
 
 test("an organisation whose webhook takes no alerts has a thousand that wait, and no more", async () => {

@@ -10,15 +10,19 @@ import type { OutboxTable, Schema } from "../../store/schema.ts";
 import { type Trace, traceText } from "../../tracing/trace.ts";
 import { type AlertText, healthBody, type WebhookSubject } from "../webhook/body.ts";
 import type { Outbox } from "../webhook/outbox/outbox.ts";
+import { ALERT_LIFETIME_MS } from "../webhook/outbox/retry-schedule.ts";
 import type { OutboxName } from "../webhook/outbox/waiting.ts";
 import { newWebhookId } from "../webhook/signature.ts";
 
-/** Alerts of one organisation that wait in one outbox; a further one is dropped. */
+/** Alerts of one organisation that wait in one outbox, or to be written; a further one is dropped. */
 export const WAITING_LIMIT = 1_000;
 /** Alerts that wait to be written; a further one is dropped. */
 const UNWRITTEN_LIMIT = 5_000;
 /** Pause after the store failed, ms. */
 const RETRY_MS = 2_000;
+/** So many organisations whose alerts cannot be written mean that the store fails: the others' are not tried before the
+ *  pause. */
+const FAILED_LIMIT = 3;
 
 export interface Alert {
   readonly organisationId: string;
@@ -37,6 +41,13 @@ export interface AlertRecords {
   stop(limitMs: number): Promise<void>;
 }
 
+interface Unwritten {
+  readonly alert: Alert;
+  readonly at: number;
+  /** What of it is not written yet; null: its receivers have not been read. */
+  rows: Row[] | null;
+}
+
 type Row = Pick<OutboxTable, "id" | "organisation_id" | "client_id" | "url" | "body" | "trace" | "created_at"> & {
   readonly table: OutboxName;
 };
@@ -52,18 +63,32 @@ export function createAlertRecords(deps: {
 }): AlertRecords {
   const { db, member, customers, outboxes, clock, log } = deps;
   const warning = repeatedWarning(log, "alerts could not be written yet");
-  const unwritten: { readonly alert: Alert; readonly at: number }[] = [];
+  let unwritten: Unwritten[] = [];
   let writing: Promise<void> | null = null;
   let timer: NodeJS.Timeout | undefined;
   let dropped = 0;
 
-  /** Never rejects: what the store does not take is tried again. */
+  /** Never rejects: what the store does not take is tried again. An organisation whose alerts cannot be written holds up
+   *  nobody else's: they go behind the others. */
   async function write(): Promise<void> {
+    const failed = new Map<string, unknown>();
+    const later: Unwritten[] = [];
     await warning.around(async () => {
-      for (let next = unwritten[0]; next !== undefined; next = unwritten[0]) {
-        for (const row of await rowsOf(next.alert, next.at)) await insert(row);
+      for (let next = unwritten[0]; next !== undefined && failed.size < FAILED_LIMIT; next = unwritten[0]) {
+        const { organisationId } = next.alert;
+        const isWritten =
+          !failed.has(organisationId) &&
+          (await writeOne(next).catch((err: unknown) => {
+            failed.set(organisationId, err);
+            return false;
+          }));
         unwritten.shift();
+        if (isWritten) continue;
+        if (clock.now() - next.at < ALERT_LIFETIME_MS) later.push(next);
+        else dropped += 1;
       }
+      unwritten = [...unwritten, ...later];
+      for (const err of failed.values()) throw err;
     });
     if (unwritten.length > 0) {
       timer = setTimeout(start, RETRY_MS).unref();
@@ -80,7 +105,16 @@ export function createAlertRecords(deps: {
     });
   }
 
-  async function rowsOf({ organisationId, subject, webhook, trace, text }: Alert, at: number): Promise<readonly Row[]> {
+  async function writeOne(of: Unwritten): Promise<true> {
+    of.rows ??= await rowsOf(of.alert, of.at);
+    for (let [row] = of.rows; row !== undefined; [row] = of.rows) {
+      await insert(row);
+      of.rows.shift();
+    }
+    return true;
+  }
+
+  async function rowsOf({ organisationId, subject, webhook, trace, text }: Alert, at: number): Promise<Row[]> {
     const { settings, copies } = await customers.of(organisationId);
     const row = {
       organisation_id: organisationId,
@@ -105,6 +139,8 @@ export function createAlertRecords(deps: {
     await db
       .insertInto(table)
       .values({ ...row, next_attempt_at: row.created_at, epoch: member.epoch, call: "health" })
+      // A statement whose answer was lost may have been carried out.
+      .onConflict((conflict) => conflict.column("id").doNothing())
       .execute();
     outboxes[table].added(row.organisation_id);
   }
@@ -127,8 +163,10 @@ export function createAlertRecords(deps: {
 
   return {
     add(alert) {
-      if (unwritten.length >= UNWRITTEN_LIMIT) dropped += 1;
-      else unwritten.push({ alert, at: clock.now() });
+      const isOwn = (of: Unwritten) => of.alert.organisationId === alert.organisationId;
+      const hasTooMany = unwritten.length >= WAITING_LIMIT && unwritten.filter(isOwn).length >= WAITING_LIMIT;
+      if (hasTooMany || unwritten.length >= UNWRITTEN_LIMIT) dropped += 1;
+      else unwritten.push({ alert, at: clock.now(), rows: null });
       start();
     },
     async stop(limitMs) {
