@@ -71,6 +71,15 @@ test("a request whose client waited for 100 Continue is forwarded like any other
   expect(heard[0]).not.toHaveProperty("expect");
 });
 
+test("a request whose client has left before it is forwarded is not", async () => {
+  const { app, keys } = gateway;
+  const headers = { "x-service-apikey": keys.administrator, "content-type": "application/json" };
+  const outgoing = { destroyed: true, once() {} };
+  const init = { method: "POST", headers, body: "{}" };
+  await app.request(`/session/${CLIENT_ID}/kick`, init, { outgoing } as never);
+  expect(heard).toEqual([]);
+});
+
 test("a forwarded request has one id on both nodes, which the client cannot choose", async () => {
   const { headers } = await kick({ "headgate-request": "00000000-0000-4000-8000-000000000000" });
   expect(headers.get("x-request-id")).toMatch(/^[\da-f]{8}-/);

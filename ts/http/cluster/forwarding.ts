@@ -151,10 +151,12 @@ async function bodyOf(c: Context): Promise<Uint8Array> {
   return Buffer.concat(parts);
 }
 
-/** Aborts when the client has disconnected. */
+/** Aborts when the client has disconnected, also before the call. */
 function abortedWith(c: Context): AbortSignal {
+  const outgoing = outgoingOf(c);
   const controller = new AbortController();
-  outgoingOf(c)?.once("close", () => controller.abort());
+  if (outgoing?.destroyed === true) controller.abort();
+  outgoing?.once("close", () => controller.abort());
   return controller.signal;
 }
 
