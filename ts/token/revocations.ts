@@ -12,6 +12,9 @@ const REFRESH_EVERY_MS = 1_000;
 const SEQUENCE = "token_revocation";
 /** No token lives longer than this after it was issued: the limit of T1 plus a day, ms. */
 const TOKEN_LIFE_LIMIT_MS = 366 * 86_400_000;
+/** What has expired is forgotten this often, and only if the clock said so all the time since: one that is set forward by
+ *  mistake, and back, makes no revoked token valid again. By the monotonic clock, ms. */
+const FORGET_EVERY_MS = 3_600_000;
 /** How long the row of a deleted stream remains, so that every node reads that it is over, ms. */
 const FORGETTING_MS = 60_000;
 
@@ -131,9 +134,10 @@ export async function openRevocations(deps: {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
   readonly log: Logger;
+  readonly forgetEveryMs?: number;
 }): Promise<Revocations> {
-  const { db, clock, log } = deps;
-  const tokens = new Map<string, number>();
+  const { db, clock, log, forgetEveryMs = FORGET_EVERY_MS } = deps;
+  const tokens = new Map<string, { readonly expiresAt: number; isCounted: boolean }>();
   /** By stream name. */
   const streams = new Map<string, StreamRevocation>();
   /** Organisation's hash → how many of `tokens`, and of `streams` that were not deleted, are its own. */
@@ -141,6 +145,9 @@ export async function openRevocations(deps: {
   const listeners: (() => void)[] = [];
   const warning = repeatedWarning(log, "revocations of web tokens could not be read; the known ones stay in force");
   let newest = 0;
+  /** The earliest time that the clock has shown since the last forgetting, and when that was. */
+  let earliest = clock.now();
+  let forgotAt = performance.now();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
@@ -149,7 +156,7 @@ export async function openRevocations(deps: {
     newest = Math.max(newest, Number(sequence));
     if (kind === "jti") {
       if (tokens.has(value)) return false;
-      tokens.set(value, expiresAt);
+      tokens.set(value, { expiresAt, isCounted: true });
       count(kind, organisationIn(value), 1);
       return true;
     }
@@ -174,27 +181,33 @@ export async function openRevocations(deps: {
     if (hasNew) for (const heard of listeners) heard();
   }
 
-  async function forgetExpired(now: number): Promise<void> {
-    const before = tokens.size + streams.size;
-    for (const [jti, expiresAt] of tokens) {
-      if (expiresAt > now) continue;
-      tokens.delete(jti);
+  function uncountExpired(now: number): void {
+    for (const [jti, token] of tokens) {
+      if (token.expiresAt > now || !token.isCounted) continue;
+      token.isCounted = false;
       count("jti", organisationIn(jti), -1);
     }
+  }
+
+  async function forgetExpired(now: number): Promise<void> {
+    for (const [jti, { expiresAt }] of tokens) if (expiresAt <= now) tokens.delete(jti);
     for (const [name, { revision, expiresAt }] of streams) {
       if (expiresAt > now) continue;
       streams.delete(name);
       if (revision > 0) count("stream", organisationOf(name), -1);
     }
-    if (tokens.size + streams.size < before) {
-      await db.deleteFrom("token_revocation").where("expires_at", "<=", now).execute();
-    }
+    await db.deleteFrom("token_revocation").where("expires_at", "<=", now).execute();
   }
 
   async function watch(): Promise<void> {
     await warning.around(async () => {
       await refresh();
-      await forgetExpired(clock.now());
+      const now = clock.now();
+      uncountExpired(now);
+      earliest = Math.min(earliest, now);
+      if (performance.now() - forgotAt < forgetEveryMs) return;
+      await forgetExpired(earliest);
+      [earliest, forgotAt] = [now, performance.now()];
     });
     if (!stopped) timer = setTimeout(() => void watch(), untilTick(REFRESH_EVERY_MS)).unref();
   }

@@ -1,6 +1,7 @@
 // Revoked web tokens (T7): refused from then on, and the broadcasts they opened end.
+import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
-import { revokeStream } from "../../../ts/token/revocations.ts";
+import { openRevocations, revokeStream } from "../../../ts/token/revocations.ts";
 import { until } from "../../support/child.ts";
 import { type Gateway, openGateway } from "../../support/gateway.ts";
 import { STREAM } from "../../support/publishing.ts";
@@ -182,6 +183,14 @@ test("an organisation can have the tokens of ten thousand streams revoked, and d
   await until("a place is free", async () => (await revoke(second)).status === 200);
   expect((await revoke(third)).status).toBe(400);
   again.clock.ms += 60_000;
+  const now = () => again.clock.ms;
+  const others = await openRevocations({
+    db: again.db,
+    clock: { now },
+    log: pino({ level: "silent" }),
+    forgetEveryMs: 0,
+  });
   const row = again.db.selectFrom("token_revocation").select("value").where("value", "=", first);
   await until("its row is deleted", async () => (await row.execute()).length === 0);
+  others.stop();
 });
