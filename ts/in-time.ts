@@ -35,3 +35,23 @@ export function untilTick(everyMs: number, sinceStartMs = performance.now()): nu
   const left = everyMs - (sinceStartMs % everyMs);
   return left < everyMs / 2 ? left + everyMs : left;
 }
+
+/** Steps kept of a clock: the oldest are forgotten first. */
+const STEPS_LIMIT = 16;
+/** Smaller ones belong to a clock that is disciplined, ms. */
+const STEP_LEAST_MS = 2_000;
+
+/** Returns by how much the clock has been set forward since a time before, epoch ms: what waits does not grow old because
+ *  somebody sets a clock. Steps are known from the beginning of this process on. `elapsed`: on a monotonic clock. */
+export function forwardSteps(of: { now(): number }, elapsed = () => performance.now()): (since: number) => number {
+  const steps: { readonly at: number; readonly by: number }[] = [];
+  let ahead = of.now() - elapsed();
+  return (since) => {
+    const now = of.now();
+    const by = now - elapsed() - ahead;
+    if (by >= STEP_LEAST_MS) steps.push({ at: now - by, by });
+    if (steps.length > STEPS_LIMIT) steps.shift();
+    ahead += by;
+    return steps.reduce((sum, step) => sum + (since <= step.at ? step.by : 0), 0);
+  };
+}

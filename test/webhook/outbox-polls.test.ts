@@ -10,7 +10,12 @@ import { Round } from "../../ts/publish/webhook/outbox/round.ts";
 import type { OutboxTable } from "../../ts/store/schema.ts";
 import { openStage, type Stage, until } from "../support/publishing.ts";
 
-const ANSWER: WebhookAnswer = { outcome: "answered", status: 200, reason: null, retryAfter: null };
+const ANSWER: WebhookAnswer & { readonly outcome: "answered" } = {
+  outcome: "answered",
+  status: 200,
+  reason: null,
+  retryAfter: null,
+};
 
 let stage: Stage;
 beforeEach(async () => {
@@ -138,6 +143,32 @@ test("an event written just before the clock was set back by less than a second 
   clock.ms += 1_000;
   await until(isDelivered);
   await outbox.stop(5_000);
+});
+
+test.each([
+  ["an end that nobody takes", 503, {}, 80],
+  ["an alert that nobody takes", 503, { call: "health" }, 2],
+  ["an end that is refused", 403, {}, 2],
+] as const)("%s (%i) is not given up because the clock was set forward", async (_, status, change, hours) => {
+  const { clock, db } = stage;
+  const outbox = outboxOf({
+    webhook: {
+      load: () => ({ inFlight: 0, waiting: 0, open: [], slow: [] }),
+      // Another status each time.
+      post: async ({ event: { attempt } }) => ({ ...ANSWER, status: status + attempt }),
+    },
+  });
+  await add(eventOf(7, change));
+  outbox.wake();
+  const tried = async (attempt: number) => {
+    const [event] = await db.selectFrom("outbox").selectAll().execute();
+    return event?.last_status === status + attempt && event;
+  };
+  await until(() => tried(1));
+  clock.ms += hours * 3_600_000;
+  outbox.wake();
+  expect((await until(() => tried(2))).given_up_at).toBeNull();
+  await outbox.stop(0);
 });
 
 test("an event that is to be tried again while a poll reads when the next one is due is not forgotten", async () => {

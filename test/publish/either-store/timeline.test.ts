@@ -249,7 +249,9 @@ test("an end that was given up is reported as such, and counted", async () => {
   stage.end(clientId);
   const event = () => stage.db.selectFrom("outbox").select("last_status").executeTakeFirst();
   await until(async () => Number((await event())?.last_status) === 404);
-  stage.clock.ms += 2 * 3_600_000;
+  // For two hours by now.
+  const longAgo = { refused_since: stage.clock.ms - 2 * 3_600_000, next_attempt_at: stage.clock.ms };
+  await stage.db.updateTable("outbox").set(longAgo).execute();
   const givenUp = await until(async () => {
     await stage.publishing.takeOver("gateway_restarted"); // polls for what is due
     const { moments } = (await ask(clientId)).body;

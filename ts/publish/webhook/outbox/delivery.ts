@@ -1,5 +1,6 @@
 // One delivery of an event: to whom it goes, the call, and what the answer means for its row.
 import type { Logger } from "pino";
+import { forwardSteps } from "../../../in-time.ts";
 import type { Metrics } from "../../../metrics.ts";
 import type { Customer, Customers } from "../../../organisation/customers.ts";
 import { traceFrom } from "../../../tracing/trace.ts";
@@ -31,6 +32,7 @@ export function createDelivery(
   },
 ): (row: DueEvent) => Promise<DeliveryOutcome> {
   const { table, webhook, customers, clock, log, deadlineMs, settle, checkBy } = deps;
+  const setForward = forwardSteps(clock);
 
   return async (row) => {
     const clientId = Number(row.client_id);
@@ -71,7 +73,9 @@ export function createDelivery(
     const since = row.refused_since === null ? null : Number(row.refused_since);
     const refusals = refusalsAfter(answer, { count: Number(row.refusals), since }, now);
     const lifetimeMs = row.call === "health" ? ALERT_LIFETIME_MS : LIFETIME_MS;
-    const event = { attempts, createdAt: Number(row.created_at), refusals, lifetimeMs };
+    const aged = (at: number) => at + setForward(at);
+    const refused = { ...refusals, since: refusals.since === null ? null : aged(refusals.since) };
+    const event = { attempts, createdAt: aged(Number(row.created_at)), refusals: refused, lifetimeMs };
     const verdict = verdictOf(answer, event, now, Math.random());
     if (verdict.next !== "delivered") warn(row, attempts, answer, verdict.next);
     return {
