@@ -112,7 +112,6 @@ test.each([
       clientId: 1,
       organisationId: "o",
       url: "https://customer.example/",
-      acceptedAt: 0,
       trace: newTrace(),
     };
     const update = createUpdate(
@@ -128,7 +127,7 @@ test.each([
           },
         },
         customers: { of: async () => ({ keys: [], settings, webhook: publish.url }) as never },
-        ...{ clock: { now: () => 0 }, log, deadlineMs: 5_000 },
+        ...{ log, deadlineMs: 5_000 },
       },
     );
     const next = await update();

@@ -135,7 +135,6 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     member,
     webhook,
     customers,
-    clock,
     log,
     deadlineMs,
     intervalMs,

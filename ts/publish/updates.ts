@@ -50,8 +50,6 @@ export function startUpdates(intervalMs: number, post: () => Promise<"continue" 
 export interface UpdatedPublish extends WebhookSubject {
   readonly organisationId: string;
   readonly url: string;
-  /** Epoch ms. */
-  readonly acceptedAt: number;
   readonly trace: Trace;
 }
 
@@ -61,18 +59,20 @@ export interface UpdateDeps {
   readonly end: (ending: Ending) => void;
   readonly webhook: Pick<Webhook, "post">;
   readonly customers: Pick<Customers, "of">;
-  readonly clock: { now(): number };
   readonly log: Logger;
   readonly deadlineMs: number;
+  /** A monotonic time, ms: a publish grows no older because a clock is set. */
+  readonly elapsed?: () => number;
 }
 
-/** The function that `startUpdates` calls for one publish: asks the customer, and ends the publish when the answer says
+/** The function that `startUpdates` calls for one publish, which has just been accepted: asks the customer, and ends the publish when the answer says
  *  so. */
 export function createUpdate(publish: UpdatedPublish, deps: UpdateDeps): () => Promise<"continue" | "stop"> {
-  const { clock, log } = deps;
+  const { log, elapsed = () => performance.now() } = deps;
   const { clientId, organisationId, url } = publish;
   const trace_id = publish.trace.traceId;
-  const extras = updateExtras(publish.acceptedAt);
+  const acceptedAt = elapsed();
+  const extras = updateExtras(acceptedAt);
   let rejections = 0;
   let unreachable = 0;
 
@@ -88,7 +88,7 @@ export function createUpdate(publish: UpdatedPublish, deps: UpdateDeps): () => P
   async function update(): Promise<"continue" | "stop"> {
     const snapshot = deps.media().snapshot(clientId);
     if (snapshot === null) return "continue"; // not started yet, or its end is on the way
-    const now = clock.now();
+    const now = elapsed();
     const { keys, settings, webhook, copies } = await deps.customers.of(organisationId);
     // Past this moment another node may end the publish and send its publish_done, which an update must not follow (W18).
     const deadlineMs = Math.min(deps.deadlineMs, deps.member.sureForMs() - LEASE_MARGIN_MS);
@@ -99,7 +99,7 @@ export function createUpdate(publish: UpdatedPublish, deps: UpdateDeps): () => P
       isFormer: url !== webhook,
       id: newWebhookId(),
       body: updateBody(publish, {
-        time: Math.max(0, Math.floor((now - publish.acceptedAt) / 1_000)),
+        time: Math.floor((now - acceptedAt) / 1_000),
         timestamp: Math.floor(snapshot.timestampMs),
         extras: extras(snapshot, deps.media().whipDiagnostics(clientId), settings.update_fields, now),
       }),

@@ -18,11 +18,11 @@ export function createUpdating(
     readonly intervalMs: number;
   },
 ): Updating {
-  const { publishes, endings, intervalMs, media, member, webhook, customers, clock, log, deadlineMs } = deps;
+  const { publishes, endings, intervalMs, media, member, webhook, customers, log, deadlineMs } = deps;
   /** By client id. */
   const updates = new Map<number, Updates>();
   return {
-    start({ intent, acceptedAt }) {
+    start({ intent }) {
       if (intent.webhook === null) return;
       const { clientId } = intent;
       const end = (ending: Ending) => {
@@ -30,8 +30,8 @@ export function createUpdating(
         if (running !== undefined) endings.end(running, "rejected_by_customer", ending);
       };
       const update = createUpdate(
-        { ...intent, url: intent.webhook, acceptedAt },
-        { media, member, end, webhook, customers, clock, log, deadlineMs },
+        { ...intent, url: intent.webhook },
+        { media, member, end, webhook, customers, log, deadlineMs },
       );
       updates.set(clientId, startUpdates(intervalMs, update));
     },
