@@ -78,6 +78,8 @@ describe("a delivery", () => {
     expect(delay(answered(429, new Date(NOW + 20_000).toUTCString()))).toBe(20_000);
     expect(delay(answered(503, "99999999"))).toBe(24 * HOUR);
     expect(delay(answered(503, "0"), 3)).toBe(30_000);
+    expect(delay(answered(503, " 90.5 "))).toBe(90_500);
+    for (const odd of ["-3600", "9999-01-01", "60, 3600", "", "soon"]) expect(delay(answered(503, odd))).toBe(1_000);
     expect(delay(answered(503, "soon"), 3)).toBe(30_000);
     expect(delay(answered(503, "-5"), 3)).toBe(30_000);
   });

@@ -86,7 +86,9 @@ function isRefusal(answer: WebhookAnswer): boolean {
 
 /** Retry-After (RFC 9110, section 10.2.3), seconds or a date, as ms from `now`; 0 when absent or invalid. */
 function retryAfterMs(header: string | null, now: number): number {
-  if (header === null) return 0;
-  const wanted = /^\d+$/.test(header.trim()) ? Number(header) * SECOND : Date.parse(header) - now;
+  const given = header?.trim() ?? "";
+  // Every form of HTTP-date begins with the day's name; the platform takes "-3600" for the year.
+  const date = /^[a-z]{3}/i.test(given) ? Date.parse(given) - now : 0;
+  const wanted = /^\d+(\.\d*)?$/.test(given) ? Number(given) * SECOND : date;
   return Number.isNaN(wanted) ? 0 : Math.min(Math.max(wanted, 0), RETRY_AFTER_LIMIT_MS);
 }
