@@ -9,13 +9,15 @@ const publishOf = (session: string | null, organisationId = "org1") =>
   ({ session, intent: { organisationId }, claims: null }) as never;
 
 test("an organisation keeps its newest five hundred, and takes none of another's; all go after two minutes", () => {
-  const clock = { ms: 0, now: () => clock.ms };
+  const clock = { ms: 7_200_000, now: () => clock.ms };
   const sessions = createEndedSessions({ db: {} as never, clock });
   sessions.add(publishOf("other", "org2"), ENDING);
   for (let n = 0; n < 1_000; n += 1) sessions.add(publishOf(`s${n}`), ENDING);
   const kept = () => Array.from({ length: 1_000 }, (_, n) => sessions.recent(`s${n}`)).filter((of) => of !== null);
   expect(kept()).toHaveLength(500);
   expect([sessions.recent("s499"), sessions.recent("s500"), sessions.recent("other")]).toEqual([null, ENDING, ENDING]);
+  clock.ms = 0; // the clock is set back
+  expect(kept()).toHaveLength(500);
   clock.ms = 120_000;
   expect([kept().length, sessions.recent("other")]).toEqual([0, null]);
 });
@@ -42,4 +44,10 @@ test("a refusal's text has at most 200 characters and always says for how long",
   expect([description.length, retryAfterS]).toEqual([200, 30]);
   expect(description).toMatch(/x \(refused for another 30 s\)$/);
   expect(refusalOfStream(stream, 30_000)).toBeNull();
+});
+
+test("a refusal that was begun by a clock which was ahead ends when that is set right", () => {
+  const stream = { state: "ended", refused_until: 9_000_000, refused_reason: null } as const;
+  expect(refusalOfStream(stream, 9_000_000 - 3_600_000)).not.toBeNull();
+  expect(refusalOfStream(stream, 9_000_000 - 7_200_001)).toBeNull();
 });

@@ -11,6 +11,7 @@ import { addUsage } from "./bytes/daily-bytes.ts";
 import type { Denied } from "./denials.ts";
 import { type Ending, writeEnding } from "./ending/ending.ts";
 import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
+import { REFUSAL_LIMIT_MS } from "./ending/refused-streams.ts";
 import { doneBodyAround, type WebhookSubject } from "./webhook/body.ts";
 import { OUTBOXES, type OutboxName } from "./webhook/outbox/waiting.ts";
 import { newWebhookId } from "./webhook/signature.ts";
@@ -100,7 +101,7 @@ export async function recordLive<Row>(
     update publish set state = 'live', accepted_at = cast(${now} as bigint)
     where client_id = ${clientId} and state = 'asking' and ${isOwn}
       and exists (select 1 from stream where id = ${streamId} and state not in ('locked', 'deleted')
-        and (refused_until is null or refused_until <= ${now}))
+        and (refused_until is null or refused_until <= ${now} or refused_until > ${now + REFUSAL_LIMIT_MS}))
       and exists (select 1 from organisation where id = ${organisationId} and enabled = 1
         and (plan = 'paid' or trial_ends_at is null or trial_ends_at > ${now}))
       and not exists (select 1 from publish as other

@@ -40,7 +40,7 @@ describe("in the store", () => {
     [
       "ended with refuse_s",
       "refused_after_end",
-      (db) => db.updateTable("stream").set({ refused_until: 4e12, refused_reason: "Off air" }).execute(),
+      (db) => db.updateTable("stream").set({ refused_until: 1_767_229_200_000, refused_reason: "Off air" }).execute(),
     ],
     [
       "of a disabled organisation",

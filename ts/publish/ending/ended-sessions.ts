@@ -3,6 +3,7 @@
 // capability.
 import { createHash } from "node:crypto";
 import type { Kysely } from "kysely";
+import { steadyClock } from "../../in-time.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { AskedPublish, RunningPublish } from "../publishes.ts";
 import { END_CODES, type Ending, endingFrom, readEnding } from "./ending.ts";
@@ -34,6 +35,8 @@ export function createEndedSessions(deps: {
   readonly clock: { now(): number };
 }): EndedSessions {
   const { db, clock } = deps;
+  /** For what is in memory. */
+  const steady = steadyClock(clock);
   /** Oldest first. */
   const ended = new Map<string, { readonly publish: AskedPublish; readonly ending: Ending; readonly at: number }>();
   /** Ids of sessions of each organisation, oldest first. */
@@ -50,7 +53,7 @@ export function createEndedSessions(deps: {
 
   function forgetOld(): void {
     for (const [session, { at }] of ended) {
-      if (ended.size <= LIMIT && clock.now() - at < ANSWERED_MS) return;
+      if (ended.size <= LIMIT && steady.now() - at < ANSWERED_MS) return;
       forget(session);
     }
   }
@@ -59,7 +62,7 @@ export function createEndedSessions(deps: {
     add({ session, intent, claims }, ending) {
       if (session === null) return;
       forget(session);
-      ended.set(session, { publish: { intent, claims }, ending, at: clock.now() });
+      ended.set(session, { publish: { intent, claims }, ending, at: steady.now() });
       const own = byOrganisation.get(intent.organisationId) ?? new Set();
       byOrganisation.set(intent.organisationId, own.add(session));
       const [oldest] = own;
