@@ -111,6 +111,10 @@ test("finds sections by all of the words, those with them in a title first, and 
   expect(first).toBe("/docs/guide/security-model#names-and-publish-keys");
   expect(html).toMatch(/<mark>publish<\/mark>/i);
   expect(await found("zzyzx")).toContain("Nothing was found");
+  for (const word of ["publish_done", "Retry-After", "&", "(", "[::]", "\\"]) {
+    expect(await found(word)).toMatch(/<mark>|Nothing was found/);
+  }
+  expect(await found("publish_done")).toContain("<mark>publish_done</mark>");
   const odd = await found('"><b>.*(');
   expect(odd).toContain("&#34;&#62;&#60;b&#62;.*(");
   expect(odd).not.toContain("<b>");

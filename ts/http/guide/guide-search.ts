@@ -44,7 +44,7 @@ function excerptOf(text: string, words: readonly string[]): string {
   const first = Math.min(...words.map((word) => text.toLowerCase().indexOf(word)).filter((at) => at >= 0), text.length);
   const from = first === text.length ? 0 : Math.max(0, first - BEFORE);
   const shown = text.slice(from, from + EXCERPT);
-  const any = new RegExp(`(${words.map((word) => word.replaceAll(/[^\p{L}\p{N}]/gu, "\\$&")).join("|")})`, "giu");
+  const any = new RegExp(`(${words.map((word) => word.replaceAll(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|")})`, "giu");
   const marked = shown
     .split(any)
     .map((part, at) => (at % 2 === 1 ? `<mark>${escapeHtml(part)}</mark>` : escapeHtml(part)));
