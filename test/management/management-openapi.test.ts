@@ -129,6 +129,9 @@ test("the page and its files refer to no other server", async () => {
     expect(answer.status).toBe(200);
     expect(answer.headers.get("content-type")).toMatch(/^text\/(css|javascript); charset=utf-8$/);
   }
+  for (const name of ["constructor", "__proto__"]) {
+    expect((await gateway.app.request(`/docs/${name}`)).status).toBe(404);
+  }
   const missing = await gateway.app.request("/docs/swagger-ui.js.map");
   expect([missing.status, missing.headers.get("cache-control")]).toEqual([404, "no-store"]);
 });

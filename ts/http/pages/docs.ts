@@ -41,10 +41,10 @@ document.addEventListener("DOMContentLoaded", () =>
 `;
 
 const SCRIPT_TYPE = "text/javascript; charset=utf-8";
-const TYPES: Readonly<Record<string, string>> = {
-  "swagger-ui.css": "text/css; charset=utf-8",
-  "swagger-ui-bundle.js": SCRIPT_TYPE,
-};
+const TYPES: ReadonlyMap<string, string> = new Map([
+  ["swagger-ui.css", "text/css; charset=utf-8"],
+  ["swagger-ui-bundle.js", SCRIPT_TYPE],
+]);
 
 export const DOCS_ROUTES = {
   "GET /openapi.json": {
@@ -96,7 +96,7 @@ export function docsRoutes(
       c.header("content-security-policy", PAGE_POLICY);
       return c.html(problems);
     }
-    const type = name === "page.js" ? SCRIPT_TYPE : TYPES[name];
+    const type = name === "page.js" ? SCRIPT_TYPE : TYPES.get(name);
     if (type === undefined) return c.notFound();
     c.header("cache-control", `public, max-age=${FILES_CACHE_S}`);
     if (name === "page.js") return c.body(PAGE_SCRIPT, 200, { "content-type": type });
