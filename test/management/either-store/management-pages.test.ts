@@ -56,6 +56,16 @@ test("a page keeps the previous page's filter, and deletions in between skip not
   expect((body as Row[]).map(({ id }) => id)).toEqual(ids.slice(2, 4));
 });
 
+test.each(["\0", "a\0b", "\ud800"])("a made-up cursor with %j is refused like any other", async (odd) => {
+  const cursors = { token: [0, odd], refusal: [0, 0, odd], user: [0, odd], stream: [0, odd] };
+  const paths = { token: "/token", refusal: "/refusal", user: "/organisation/user", stream: "/stream" };
+  for (const [list, position] of Object.entries(cursors)) {
+    const cursor = Buffer.from(JSON.stringify([list, position])).toString("base64url");
+    const { status, body } = await gateway.call("GET", `${paths[list as keyof typeof paths]}?cursor=${cursor}`);
+    expect([list, status, JSON.stringify(body)]).toEqual([list, 400, expect.stringContaining("not a cursor")]);
+  }
+});
+
 test("sessions, people, keys and the audit log are read page by page", async () => {
   const key = async (label: string) =>
     await gateway.call("POST", "/organisation/key", { body: { role: "user", label } });

@@ -20,7 +20,7 @@ import { text, timeFilters } from "../request/schema.ts";
 const QUANTITY = { standard: 50, most: 500 } as const;
 /** Longest id of a stream in a filter, characters. */
 const ID_LIMIT = 64;
-const Page = cursorOf("refusal", z.tuple([z.int(), z.int(), z.string().max(ID_LIMIT)]));
+const Page = cursorOf("refusal", z.tuple([z.int(), z.int(), text({ most: ID_LIMIT })]));
 
 const FILTERS = {
   ...pageQuery(QUANTITY, Page),

@@ -20,7 +20,7 @@ import { text, timeFilters } from "../request/schema.ts";
 const QUANTITY = { standard: 50, most: 500 } as const;
 /** Longest id in a filter or an address, characters. */
 const ID_LIMIT = 64;
-const Page = cursorOf("token", z.tuple([z.int(), z.string().max(ID_LIMIT)]));
+const Page = cursorOf("token", z.tuple([z.int(), text({ most: ID_LIMIT })]));
 
 export const TOKEN_LIST_ROUTES = {
   "GET /token": {
