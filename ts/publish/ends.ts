@@ -15,6 +15,8 @@ import { OUTBOXES, type OutboxName } from "./webhook/outbox/waiting.ts";
 
 /** Between two attempts while the store fails, ms. */
 const RETRY_MS = 2_000;
+/** After this many that failed, the others wait for the next time: it is the store that fails. */
+const FAILED_LIMIT = 3;
 /** Ends that are recorded at the same time: each takes several statements, and when hundreds of publishes end at once,
  *  other requests must not wait for all of them. */
 const RECORDED_AT_ONCE = 2;
@@ -47,8 +49,8 @@ export interface Ends {
   /** Records the end, immediately or as soon as the store takes it. The event waits for `lastUpdate`. Neither
    *  promise rejects. */
   record(end: Ended, lastUpdate?: Promise<void>): Recording;
-  /** Retries once what the store could not take. Never rejects. */
-  retry(): Promise<void>;
+  /** Retries once what the store could not take; `name`: only ends of this stream, and of unknown ones. Never rejects. */
+  retry(name?: string): Promise<void>;
   /** Ends a share of the publishes that nodes which are gone left open, on behalf of the node with this epoch. A failure
    *  of one batch does not stop the others; rejects after the last of them. */
   recordOrphans(reason: RecordedEndReason, epoch: number, share?: Share): Promise<void>;
@@ -71,6 +73,7 @@ export function createEnds(deps: {
   const slots = new Slots(RECORDED_AT_ONCE);
   const unrecorded = new Map<number, Ended>();
   let timer: NodeJS.Timeout | undefined;
+  let retrying: Promise<void> | null = null;
 
   /** Resolves with the outboxes that may have its event. */
   async function attempt(end: Ended): Promise<readonly OutboxName[]> {
@@ -87,18 +90,38 @@ export function createEnds(deps: {
     } catch (err) {
       // One line for each end, however often it is tried.
       if (!unrecorded.has(clientId)) log.error({ err, clientId }, "end of publish could not be recorded yet");
+      // Behind the others, so that none keeps them from being tried.
+      unrecorded.delete(clientId);
       unrecorded.set(clientId, end);
-      timer ??= setTimeout(() => void retry(), RETRY_MS).unref();
+      retryLater();
       return OUTBOXES;
     }
   }
 
-  async function retry(): Promise<void> {
+  function retryLater(): void {
+    if (retrying === null) timer ??= setTimeout(() => void retryAll(), RETRY_MS).unref();
+  }
+
+  /** One at a time, whoever asks. */
+  function retryAll(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;
-    if (unrecorded.size === 0) return;
-    for (const end of [...unrecorded.values()]) await attempt(end);
-    outbox.wake();
+    retrying ??= attemptAll([...unrecorded.values()]).finally(() => {
+      retrying = null;
+      if (unrecorded.size > 0) retryLater();
+    });
+    return retrying;
+  }
+
+  async function attemptAll(ends: readonly Ended[]): Promise<void> {
+    let failed = 0;
+    for (const end of ends) {
+      if (!unrecorded.has(end.clientId)) continue;
+      await attempt(end);
+      if (unrecorded.has(end.clientId)) failed += 1;
+      if (failed === FAILED_LIMIT) break;
+    }
+    if (ends.length > 0) outbox.wake();
   }
 
   return {
@@ -114,7 +137,11 @@ export function createEnds(deps: {
       });
       return { tried: tried.then(() => {}), done };
     },
-    retry,
+    async retry(name) {
+      if (name === undefined) return await retryAll();
+      const isOf = ({ subject }: Ended) => subject == null || subject.name === name;
+      await attemptAll([...unrecorded.values()].filter(isOf));
+    },
     async recordOrphans(reason, epoch, share = EVERYTHING) {
       const errors: unknown[] = [];
       for await (const batch of orphans(db, share)) {

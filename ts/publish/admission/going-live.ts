@@ -39,7 +39,7 @@ export async function goLive(
     await replaceRunning(deps, intent);
     await rival?.replace();
     await publishes.recorded(intent);
-    await ends.retry();
+    await ends.retry(intent.name);
     await place.turn(true);
     // The upstreams are read last, so that none is missed: those stored from here on are added to the running publish.
     const rows = await recordLive(db, intent, clock.now(), deps.streamUpstreams.query(intent.streamId));
