@@ -70,6 +70,8 @@ export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends
   readonly about?: About;
   /** It ends the publish: recorded for a node that does not answer, and carried out as far as the store is concerned. */
   readonly ends?: true;
+  /** It changes the upstreams of the stream, which the running publish follows. */
+  readonly changesUpstreams?: true;
   /** The response lasts as long as somebody reads it. */
   readonly long?: true;
   /** How long the node that has the publish may take to answer, ms; by default as for every question between nodes. */
@@ -86,6 +88,7 @@ export type Declarations = { readonly [Name in RouteName]?: RouteText };
 export interface Destination {
   readonly about: About;
   readonly ends: boolean;
+  readonly changesUpstreams?: boolean;
   readonly long: boolean;
   readonly answersWithinMs?: number | undefined;
   /** The id of what a request is about; null when it names none. */
@@ -154,12 +157,12 @@ export function newRoutes<Declared extends Declarations>(
 ): Routes<Declared> {
   const hono = new Hono<Env>();
   const serving = (name: RouteName, text: RouteText, handler: (c: Context<Env>) => Promise<Response>) => {
-    const { about, ends = false, long = false, answersWithinMs } = text;
+    const { about, ends = false, changesUpstreams = false, long = false, answersWithinMs } = text;
     if (about === undefined) hono.on(...methodAndPathOf(name), handler);
     else
       hono.on(
         ...methodAndPathOf(name),
-        forward({ about, idOf: idIn(name, text), ends, long, answersWithinMs }),
+        forward({ about, idOf: idIn(name, text), ends, changesUpstreams, long, answersWithinMs }),
         handler,
       );
   };

@@ -33,6 +33,7 @@ export const UPSTREAM_ROUTES = {
   },
   "POST /stream/{id}/upstream": {
     about: "stream",
+    changesUpstreams: true,
     tag: "Streams",
     summary: "Push a stream to an additional upstream",
     description: "From now on, every publish of the stream is pushed there, including a running one.",
@@ -55,6 +56,7 @@ export const UPSTREAM_ROUTES = {
   },
   "DELETE /stream/{id}/upstream/{upstream_id}": {
     about: "stream",
+    changesUpstreams: true,
     tag: "Streams",
     summary: "Stop pushing a stream to an upstream",
     description: "The push of a running publish ends at once. Returns the removed upstream.",

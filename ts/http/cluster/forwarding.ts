@@ -16,6 +16,8 @@ import { BODY_LIMIT_BYTES, type ClientAddress, outgoingOf, passedOn } from "../r
 const SENT_ON = "headgate-sent-on";
 /** Where a node accepts requests that others pass on. */
 export const PASSED_ON = "/passed-on";
+/** Where a node is told that the upstreams of a publish have changed. */
+export const UPSTREAMS_CHANGED = "/upstreams-changed";
 /** How long the node that an offer is passed to may take, ms: it calls the customer's webhook, 10 s at most (W11), and may have
  *  to end another publish first. */
 const OFFER_ANSWER_LIMIT_MS = 15_000;
@@ -42,11 +44,11 @@ export interface Elsewhere {
 
 /** Serves requests on the node that has the publish they are about. */
 export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddress: ClientAddress): Forward {
-  return ({ about, idOf, ends, long, answersWithinMs }) => {
+  return ({ about, idOf, ends, changesUpstreams, long, answersWithinMs }) => {
     return async (c, next) => {
       if (passedOn(c) !== null) return await next();
       const found = await ownerOf(c);
-      if (found === null) return ends ? await endHere(c, next) : await next();
+      if (found === null) return ends || changesUpstreams ? await changeHere(c, next) : await next();
       try {
         const limits = { isLongLived: long, ...(answersWithinMs && { answerLimitMs: answersWithinMs }) };
         return await passTo(channel, found.node, c, clientAddress(c), limits);
@@ -70,14 +72,25 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
     }
 
     /** Another node may have accepted a publish while the change was made here: that one ends at its node's next
-     *  heartbeat. */
-    async function endHere(c: Context, next: () => Promise<void>): Promise<void> {
+     *  heartbeat, or its node reads the upstreams again. */
+    async function changeHere(c: Context, next: () => Promise<void>): Promise<void> {
       await next();
       if (c.res.status !== 200) return;
       const late = await ownerOf(c);
-      if (late?.owned) await keepEnd(late.owned, c.get("ending") ?? null);
+      if (!late?.owned) return;
+      if (ends) await keepEnd(late.owned, c.get("ending") ?? null);
+      else await readAgain(late.owned);
     }
   };
+
+  /** A node that does not answer may be dead: its next publish reads them. */
+  async function readAgain({ node, clientId }: Owned): Promise<void> {
+    const target = `${UPSTREAMS_CHANGED}?client=${clientId}`;
+    await channel.call(node, { method: "GET", target }).then(
+      ({ body }) => body.dump(),
+      () => {},
+    );
+  }
 
   /** The caller is authorised and the stored part of the change is made here; the node learns of the end when it is
    *  back. */

@@ -59,10 +59,12 @@ export const UPSTREAM_ORDER_ROUTES = {
       "Pause an upstream",
       "Nothing is pushed there until it is resumed; it keeps its place. The push of a running publish ends at once.",
     ),
+    changesUpstreams: true,
     answer: Upstream,
   },
   "PUT /stream/{id}/upstream/{upstream_id}/resume": {
     ...described("Resume an upstream", "A running publish is pushed there again at once."),
+    changesUpstreams: true,
     answer: Upstream,
   },
   "POST /stream/{id}/upstream/{upstream_id}/retry": {
