@@ -7,8 +7,9 @@ import type { Schema } from "./schema.ts";
 import { excessAudit } from "./table-bounds.ts";
 import type { Index } from "./tables/indexes.ts";
 
-/** Between two passes, ms. */
+/** Between two passes, and before the first one, ms: a clock that is set right meanwhile deletes nothing that is young. */
 const PASS_EVERY_MS = 3_600_000;
+const FIRST_PASS_MS = 600_000;
 const DAY_MS = 86_400_000;
 
 /** How long each kind is kept, days; 0: for ever. */
@@ -163,33 +164,37 @@ export async function prune(
   return changed;
 }
 
-/** Prunes periodically until the returned function is called. */
+/** Prunes periodically until the returned function is called, by the earlier of the times of this pass and the last. */
 export function keepPruned(deps: {
   readonly db: Kysely<Schema>;
   /** Asked before each pass. */
   readonly days: () => RetentionDays;
   readonly clock: { now(): number };
   readonly log: Logger;
+  readonly firstPassMs?: number;
+  readonly passEveryMs?: number;
 }): () => Promise<void> {
-  const { db, days, clock, log } = deps;
+  const { db, days, clock, log, firstPassMs = FIRST_PASS_MS, passEveryMs = PASS_EVERY_MS } = deps;
   let stopped = false;
-  let running: Promise<void> | null = null;
+  let running = Promise.resolve();
+  let before = clock.now();
   const pass = () => {
-    running ??= prune(db, days(), clock.now(), () => stopped)
+    const now = clock.now();
+    const earlier = Math.min(before, now);
+    before = now;
+    running = prune(db, days(), earlier, () => stopped)
       .then((rows) => {
         if (rows > 0) log.info({ rows }, "old records removed");
       })
       .catch((err: unknown) => log.warn({ err }, "old records could not be removed"))
       .finally(() => {
-        running = null;
+        if (!stopped) timer = setTimeout(pass, passEveryMs).unref();
       });
   };
-  pass();
-  const timer = setInterval(pass, PASS_EVERY_MS);
-  timer.unref();
+  let timer = setTimeout(pass, firstPassMs).unref();
   return async () => {
     stopped = true;
-    clearInterval(timer);
+    clearTimeout(timer);
     await running;
   };
 }

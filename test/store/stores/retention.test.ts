@@ -1,11 +1,12 @@
 // Old records are removed, by index and in portions; others are kept.
 import { type Kysely, sql } from "kysely";
+import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { waitingEvents } from "../../../ts/publish/webhook/outbox/waiting.ts";
 import { oldestDeliveries } from "../../../ts/store/delivery-size.ts";
-import { KINDS, prune } from "../../../ts/store/retention.ts";
+import { KINDS, keepPruned, prune } from "../../../ts/store/retention.ts";
 import type { Schema } from "../../../ts/store/schema.ts";
-import { openStage, STREAM, type Stage } from "../../support/publishing.ts";
+import { openStage, STREAM, type Stage, until } from "../../support/publishing.ts";
 import { stepsOf } from "../../support/query-plans.ts";
 import { ON_POSTGRES } from "../../support/stores.ts";
 
@@ -68,6 +69,19 @@ test("publishes are removed after 90 days, and personal data of denied ones afte
     [1_002, "", null],
     [1_003, "203.0.113.7", "passcode=s3cret"],
   ]);
+});
+
+test("a clock that is years ahead at the start, and set right soon, removes nothing that is young", async () => {
+  await addPublish(1, "ended", 1);
+  await addPublish(2, "ended", 91);
+  const clock = { ms: now + 3_650 * DAY_MS, now: () => clock.ms };
+  const log = pino({ level: "silent" });
+  const stop = keepPruned({ db, days: () => DAYS, clock, log, firstPassMs: 1, passEveryMs: 1 });
+  clock.ms = now;
+  const left = async () => (await db.selectFrom("publish").select("client_id").execute()).map((row) => row.client_id);
+  await until(async () => (await left()).length === 1);
+  await stop();
+  expect((await left()).map(Number)).toEqual([1]);
 });
 
 test("events are removed 30 days after they were delivered or given up, and waiting ones never", async () => {
