@@ -20,7 +20,17 @@ export function createUpkeep(deps: {
 }): () => Promise<void> {
   const { db, media, clock, log, kick } = deps;
   const warnOfTranscoders = createTranscoderWarnings(log);
+  let isRunning = false;
   return async () => {
+    // A store that is slow, or does not answer, would get ever more of it.
+    if (isRunning) return;
+    isRunning = true;
+    await lookAfter().finally(() => {
+      isRunning = false;
+    });
+  };
+
+  async function lookAfter(): Promise<void> {
     const intents = deps.intents();
     const snapshots = intents.map(({ clientId }) => media().snapshot(clientId)).filter((of) => of !== null);
     warnOfTranscoders(snapshots);
@@ -31,5 +41,5 @@ export function createUpkeep(deps: {
       log.warn({ organisation: id }, "organisation is no longer enabled: its publishes end");
       kick(({ intent }) => intent.organisationId === id, endingOf("ended_by_operator"));
     }
-  };
+  }
 }
