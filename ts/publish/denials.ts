@@ -37,7 +37,7 @@ export interface Denied {
   /** Why exactly, where the cause is less precise; absent: the cause says it. */
   readonly reason?: RefusalReason;
   /** Whether the store has the publish as denied. */
-  readonly isRecorded?: true;
+  readonly isRecorded?: boolean;
   /** When to try again, seconds from now; absent: not given. */
   readonly retryAfterS?: number;
   /** Other servers that take the publish (`rtmp://host:port/app`); absent: none. */

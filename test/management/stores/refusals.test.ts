@@ -88,6 +88,15 @@ describe("in the store", () => {
     },
   );
 
+  test("a publish that the customer denies is a row of the stream also when its own row could not be written", async () => {
+    await stage.db.updateTable("node").set({ state: "lost" }).execute(); // others have declared this node dead
+    customer.answer({ status: 403, headers: { "content-type": "text/plain" }, body: "No ticket" });
+    await stage.request(STREAM);
+    expect(await list({ streamId: ID })).toMatchObject([
+      { reason: "rejected_by_customer", detail: "No ticket", stream: { id: ID } },
+    ]);
+  });
+
   test.each([
     ["a reserved field", "reserved_field", { arguments: "clientid=1" }, () => {}],
     [

@@ -38,11 +38,17 @@ export function createAsking(deps: AskingDeps): Asking {
     async ask(intent, customer, about) {
       const { clientId } = intent;
       let recorded: Promise<boolean> | null = null;
+      let isMissing = false;
       const record = () => {
-        recorded ??= recordIntent(db, intent, clock.now()).catch((err: unknown) => {
-          log.error({ err, clientId }, "publish intent could not be recorded");
-          return false;
-        });
+        recorded ??= recordIntent(db, intent, clock.now())
+          .catch((err: unknown) => {
+            log.error({ err, clientId }, "publish intent could not be recorded");
+            return false;
+          })
+          .then((isRecorded) => {
+            isMissing = !isRecorded;
+            return isRecorded;
+          });
         return recorded;
       };
       const answer = intent.webhook === null ? null : await askCustomer(deps, intent, intent.webhook, customer, record);
@@ -56,7 +62,8 @@ export function createAsking(deps: AskingDeps): Asking {
       }
       if (recorded === null) return refusal;
       denials.add({ ...refusal, clientId, status: about.status ?? null }, recorded);
-      return { ...refusal, isRecorded: true };
+      // Without its intent it has no row that says why.
+      return { ...refusal, isRecorded: !isMissing };
     },
     settled: denials.settled,
   };
