@@ -171,6 +171,39 @@ test.each([
   await outbox.stop(0);
 });
 
+test("an organisation whose settings cannot be read is asked for once in a while, however many of its events wait", async () => {
+  const { db, clock, service } = stage;
+  const organisation = { id: "C", hash: "C", name: "C", plan: "paid", enabled: 1, webhook: null } as const;
+  await db
+    .insertInto("organisation")
+    .values({ ...organisation, created_at: clock.ms, updated_at: clock.ms })
+    .execute();
+  await add(...Array.from({ length: 100 }, (_, at) => eventOf(at + 1)), eventOf(1_000, { organisation_id: "C" }));
+  let asked = 0;
+  let delivered = 0;
+  const outbox = outboxOf({
+    customers: {
+      async of(id) {
+        if (id === "C") return await service.customers.of(id);
+        asked += 1;
+        throw new Error("its secret cannot be opened");
+      },
+    },
+    webhook: {
+      load: () => ({ inFlight: 0, waiting: 0, open: [], slow: [] }),
+      async post() {
+        delivered += 1;
+        return ANSWER;
+      },
+    },
+  });
+  outbox.wake();
+  await until(() => delivered === 1 && asked > 0);
+  for (let times = 0; times < 100; times += 1) await polled(outbox);
+  expect(asked).toBeLessThanOrEqual(10);
+  await outbox.stop(0);
+});
+
 test("an event that is to be tried again while a poll reads when the next one is due is not forgotten", async () => {
   const round = new Round({
     oldest: async () => ({ organisations: [], more: false }),

@@ -193,6 +193,11 @@ export class Turns {
       const checks = this.#deps.checks();
       this.#inFlight.delete(row.id);
       this.#places.end(place, outcome);
+      // What could not even be tried is no reason to read further events: the next look finds them.
+      if (outcome === "withheld") {
+        this.#deps.round.checkBy(this.#deps.clock.now() + PROBE_EVERY_MS);
+        return checks.checkIfDue();
+      }
       const isUnfinished = this.#unfinished.has(organisation);
       const goesOn = isUnfinished && this.#places.isWorthATurn(organisation);
       if (isUnfinished && !goesOn) this.#postponed.add(organisation);
