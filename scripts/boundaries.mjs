@@ -133,8 +133,10 @@ const STOPWATCHES = new Set([
   "ts/publish/webhook/deadline.ts",
   "ts/publish/webhook/exchange.ts",
   "ts/publish/webhook/outbox/turns.ts",
+  "ts/publish/updates.ts",
   "ts/publish/webhook/connection-steps.ts",
   "ts/store/portions.ts",
+  "ts/token/revocations.ts",
   "ts/webcaster/broadcast.ts",
 ]);
 /** What every command reads before it knows what was requested, so that help and typing mistakes are answered
