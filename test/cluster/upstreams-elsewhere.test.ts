@@ -51,8 +51,11 @@ describe("a node that is told", () => {
 
   test("pushes its publish to what was added, pauses what was paused, and nowhere else", async () => {
     const { db, media, streamUpstreams, service } = stage;
-    const add = async (key: string) =>
-      (await streamUpstreams.add(db, "org1", ID, { url: URL_OF(key), label: null }, stage.clock.ms)).id;
+    let at = stage.clock.ms;
+    const add = async (key: string) => {
+      at += 1; // they are read in this order
+      return (await streamUpstreams.add(db, "org1", ID, { url: URL_OF(key), label: null }, at)).id;
+    };
     const [removed, paused, same] = [await add("removed"), await add("paused"), await add("same")];
     const clientId = await stage.allowed(STREAM);
     const upstream = { url: "", state: "sending", since: 0, bytesOut: 0, lastError: null, lastCause: null } as const;
