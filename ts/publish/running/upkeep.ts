@@ -2,7 +2,7 @@
 // transcoded is logged, and publishes of disabled organisations are ended.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import type { Media } from "../../media.ts";
+import type { Media, PublishSnapshot } from "../../media.ts";
 import { disabledOf } from "../../store/enabled.ts";
 import type { Schema } from "../../store/schema.ts";
 import { type Ending, endingOf } from "../ending/ending.ts";
@@ -22,18 +22,18 @@ export function createUpkeep(deps: {
   const warnOfTranscoders = createTranscoderWarnings(log);
   let isRunning = false;
   return async () => {
+    const intents = deps.intents();
+    const snapshots = intents.map(({ clientId }) => media().snapshot(clientId)).filter((of) => of !== null);
+    warnOfTranscoders(snapshots);
     // A store that is slow, or does not answer, would get ever more of it.
     if (isRunning) return;
     isRunning = true;
-    await lookAfter().finally(() => {
+    await lookAfter(intents, snapshots).finally(() => {
       isRunning = false;
     });
   };
 
-  async function lookAfter(): Promise<void> {
-    const intents = deps.intents();
-    const snapshots = intents.map(({ clientId }) => media().snapshot(clientId)).filter((of) => of !== null);
-    warnOfTranscoders(snapshots);
+  async function lookAfter(intents: readonly Intent[], snapshots: readonly PublishSnapshot[]): Promise<void> {
     if (snapshots.length > 0) await recordBytes(db, snapshots, clock.now());
     const organisations = new Set(intents.map(({ organisationId }) => organisationId));
     if (organisations.size === 0) return;
