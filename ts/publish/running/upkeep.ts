@@ -28,12 +28,12 @@ export function createUpkeep(deps: {
     // A store that is slow, or does not answer, would get ever more of it.
     if (isRunning) return;
     isRunning = true;
-    await lookAfter(intents, snapshots).finally(() => {
+    await tend(intents, snapshots).finally(() => {
       isRunning = false;
     });
   };
 
-  async function lookAfter(intents: readonly Intent[], snapshots: readonly PublishSnapshot[]): Promise<void> {
+  async function tend(intents: readonly Intent[], snapshots: readonly PublishSnapshot[]): Promise<void> {
     if (snapshots.length > 0) await recordBytes(db, snapshots, clock.now());
     const organisations = new Set(intents.map(({ organisationId }) => organisationId));
     if (organisations.size === 0) return;
