@@ -1,4 +1,7 @@
 // What the client adds to sending requests: safe retries, reading lists to their end, and typed errors.
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { answerOf, createHeadgateClient, everyOf, HeadgateError, isHeadgateError } from "../../ts/client/index.ts";
 import { retryingFetch } from "../../ts/client/retry.ts";
@@ -85,4 +88,30 @@ test("the kind of an error is distinct although its code may mean something else
   const kind: "unknown_stream" | "unknown_user" = error.kind; // the type contains only the kinds asked for
   expect(kind).toBe("unknown_stream");
   expect(isHeadgateError(new Error("other"), "other")).toBe(false);
+});
+
+test("a redirect is an error that says where to, and the key reaches no other host", async () => {
+  const reached: string[] = [];
+  const serve = async (answer: RequestListener) => {
+    const server = createServer(answer).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  };
+  const other = await serve(({ url = "" }, response) => {
+    reached.push(url);
+    response.end("[]");
+  });
+  const first = await serve(({ url = "" }, response) => {
+    response.writeHead(301, { location: other.url + url }).end("<h1>Moved</h1>");
+  });
+  const client = createHeadgateClient({ baseUrl: first.url, apiKey: "secret" });
+  await expect(answerOf(client.GET("/organisation"))).rejects.toMatchObject({
+    status: 301,
+    message: `redirected to ${other.url}/organisation, which is not followed (HTTP 301, code 0)`,
+  });
+  expect(reached).toEqual([]);
+  for (const { server } of [first, other]) {
+    server.closeAllConnections();
+    server.close();
+  }
 });

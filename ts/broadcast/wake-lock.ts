@@ -11,14 +11,15 @@ export function createScreenLock(page: Document, wakeLock: WakeLock | undefined)
   let isWanted = false;
   let held: WakeLockSentinel | null = null;
 
+  const isHeld = () => held?.released === false;
+
   async function take(): Promise<void> {
-    if (!isWanted || page.visibilityState !== "visible" || held?.released === false) return;
-    try {
-      held = (await wakeLock?.request("screen")) ?? null;
-    } catch {
-      // Refused, for instance because the battery is low; the broadcast continues without.
-    }
-    if (!isWanted) drop();
+    if (!isWanted || page.visibilityState !== "visible" || isHeld()) return;
+    // Refused, for instance because the battery is low: the broadcast continues without.
+    const taken = (await wakeLock?.request("screen").catch(() => null)) ?? null;
+    // The broadcast may be over by then, or another request was answered first.
+    if (isWanted && !isHeld()) held = taken;
+    else void taken?.release();
   }
 
   function drop(): void {

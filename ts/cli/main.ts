@@ -3,7 +3,6 @@
 import { cli, command } from "cleye";
 import { readVersion } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
-import { reasonOf } from "../reason.ts";
 import { nearest, similar } from "../text/nearest.ts";
 import { printable } from "../text/terminal.ts";
 import { versionWithCommit } from "./commit.ts";
@@ -139,7 +138,7 @@ function watchOutput(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE" || process.exitCode === 1) return;
     process.exitCode = 1;
-    console.error(`headgate: the output cannot be written: ${reasonOf(error)}`);
+    console.error(`headgate: the output cannot be written: ${error.message}`);
   });
 }
 

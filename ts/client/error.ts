@@ -28,7 +28,9 @@ export class HeadgateError extends Error {
     const field = given === undefined ? null : String(given);
     // Gateways older than this client did not include it in the message.
     const named = field === null || message.includes(field) ? message : `${message}: ${field}`;
-    super(`${named} (HTTP ${response.status}, code ${code})`);
+    const to = response.status >= 300 && response.status < 400 ? response.headers.get("location") : null;
+    const said = to === null ? named : `redirected to ${to}, which is not followed`;
+    super(`${said} (HTTP ${response.status}, code ${code})`);
     this.name = "HeadgateError";
     this.kind = kind;
     this.status = response.status;

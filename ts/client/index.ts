@@ -26,7 +26,8 @@ export interface HeadgateOptions {
 export type HeadgateClient = Client<paths, "application/json">;
 
 export function createHeadgateClient({ baseUrl, apiKey, fetch, retries }: HeadgateOptions): HeadgateClient {
-  const send: Fetch = fetch ?? ((request) => globalThis.fetch(request));
+  // A redirect may lead to another host, which must not receive the key.
+  const send: Fetch = fetch ?? ((request) => globalThis.fetch(request, { redirect: "manual" }));
   return createClient<paths, "application/json">({
     baseUrl: baseUrl.replace(/\/+$/, ""),
     headers: { "x-service-apikey": apiKey },

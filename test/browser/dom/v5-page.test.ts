@@ -104,6 +104,12 @@ test("another camera is used from the next preview or broadcast on, and the form
   void user.stopBroadcast();
 });
 
+test("a preview that moves to another element is gone from the former one", async () => {
+  const [one, other] = [new FakeVideo(), new FakeVideo()];
+  for (const video of [one, other]) await user.startPreview(video as unknown as HTMLVideoElement);
+  expect([one.srcObject, other.srcObject === null]).toEqual([null, false]);
+});
+
 test("a preview that is still opening when the settings change shows the devices of the new ones", async () => {
   const video = new FakeVideo() as unknown as HTMLVideoElement;
   const { promise, release } = held();

@@ -97,6 +97,7 @@ export class RtcUser {
     if (!(video instanceof HTMLVideoElement)) throw new WebcasterError("preview_missing", { detail: String(element) });
     // Set before the devices are open: pages await nothing, and a signIn meanwhile leaves a preview its devices.
     const preview = { video };
+    if (this.#preview !== null && this.#preview.video !== video) this.#preview.video.srcObject = null;
     this.#preview = preview;
     try {
       const { stream } = await this.#open();
