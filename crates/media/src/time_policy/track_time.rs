@@ -90,10 +90,13 @@ impl TrackTime {
             || lead.is_some_and(is_beside)
     }
 
-    /// Notes that it continues `ahead` of its newest frame: whether alone, that frame's return will show.
+    /// Notes that it continues `ahead` of its newest frame, if that is ahead of the other track too: after a gap of its
+    /// own it is beside it.
     pub(super) fn note_leap(&mut self, ahead: i64, passed: i64, other: &Self) {
         let expected = passed.max(self.distance);
-        if ahead - expected > BACKWARD_US && other.has_begun && other.steps == self.steps {
+        let is_alone = self.placed + ahead - other.placed > BACKWARD_US;
+        let is_together = other.has_begun && other.steps == self.steps;
+        if ahead - expected > BACKWARD_US && is_alone && is_together {
             self.leapt.get_or_insert(self.placed + expected - other.placed);
         }
     }
