@@ -22,7 +22,7 @@ const AUDIO_OFFSET: usize = 2;
 pub(crate) const HEADERS: [(MediaKind, &[u8]); 2] = [
     (
         MediaKind::Video,
-        b"\x17\0\0\0\0\x01\x42\xc0\x1f\xff\xe1\0\x08\x67\x42\xc0\x1f\xda\x01\x40\x16\x01\0\x04\x68\xce\x3c\x80",
+        b"\x17\0\0\0\0\x01\x42\xe0\x1f\xff\xe1\0\x09\x67\x42\xe0\x1f\xda\x01\x40\x16\xe4\x01\0\x04\x68\xce\x3c\x80",
     ),
     (MediaKind::Audio, b"\xaf\0\x11\x90"),
 ];
@@ -87,4 +87,18 @@ pub(crate) fn unit(kind: MediaKind, stamp: Stamp) -> Bytes {
     stamp.write(&mut body);
     body.resize(size, 0x55);
     body.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headgate_media::h264::{NalKind, is_usable, read_record};
+
+    #[test]
+    fn a_decoder_can_read_the_configuration() {
+        let record = read_record(&HEADERS[0].1[5..]);
+        assert_eq!(record.length_size, Some(4));
+        let usable = |at: usize, kind| record.sets.get(at).is_some_and(|set| is_usable(set, kind));
+        assert!(usable(0, NalKind::Sps) && usable(1, NalKind::Pps));
+    }
 }
