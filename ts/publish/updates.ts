@@ -65,8 +65,8 @@ export interface UpdateDeps {
   readonly elapsed?: () => number;
 }
 
-/** The function that `startUpdates` calls for one publish, which has just been accepted: asks the customer, and ends the publish when the answer says
- *  so. */
+/** The function that `startUpdates` calls for one publish, which has just been accepted: asks the customer, and ends the
+ *  publish when the answer says so. */
 export function createUpdate(publish: UpdatedPublish, deps: UpdateDeps): () => Promise<"continue" | "stop"> {
   const { log, elapsed = () => performance.now() } = deps;
   const { clientId, organisationId, url } = publish;

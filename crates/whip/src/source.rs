@@ -1,8 +1,8 @@
 //! Which synchronisation source (SSRC) a track accepts packets from: one at a time. Pure.
 //!
 //! A browser that replaces its track may start a new source on the same payload type; the track follows with its second
-//! packet, since a single one may have a wrong number. Sources that alternate would restart the ordering with every packet, so one that was seen before is accepted only when
-//! the current one has fallen silent.
+//! packet, since a single one may have a wrong number. Sources that alternate would restart the ordering with every
+//! packet, so one that was seen before is accepted only when the current one has fallen silent.
 
 use std::time::{Duration, Instant};
 

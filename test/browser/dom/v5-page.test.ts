@@ -3,30 +3,19 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { RtcUser } from "../../../ts/webcaster/v5/rtc-user.ts";
 import { type FakeDevices, stubMedia } from "../../support/fake-media.ts";
+import { FakeSocket } from "../../support/fake-socket.ts";
 import { held } from "../../support/held.ts";
 
-class FakeSocket {
-  static readonly OPEN = 1;
-  readyState = 0;
-  readonly calls: { readonly type: string; readonly message_id: number }[] = [];
-  onopen = () => {};
-  onclose = () => {};
-  onmessage: (event: { readonly data: string }) => void = () => {};
-
+/** Accepts every sign-in. */
+class AcceptingSocket extends FakeSocket {
   constructor() {
+    super();
     socket = this;
   }
 
-  send(text: string): void {
-    const call = JSON.parse(text) as FakeSocket["calls"][number];
-    this.calls.push(call);
-    if (call.type !== "sign_in") return;
-    const data = JSON.stringify({ message_id: call.message_id, session_id: "1", user_id: "2" });
-    queueMicrotask(() => this.onmessage({ data }));
-  }
-
-  close(): void {
-    this.readyState = 2;
+  override send(text: string): void {
+    super.send(text);
+    if (this.calls.at(-1)?.type === "sign_in") queueMicrotask(() => this.reply({ session_id: "1", user_id: "2" }));
   }
 }
 
@@ -35,7 +24,7 @@ class FakeVideo {
   play = async () => {};
 }
 
-let socket: FakeSocket;
+let socket: AcceptingSocket;
 let devices: FakeDevices;
 let reported: unknown[];
 let user: RtcUser;
@@ -43,7 +32,7 @@ let user: RtcUser;
 beforeEach(() => {
   devices = stubMedia();
   reported = [];
-  vi.stubGlobal("WebSocket", FakeSocket);
+  vi.stubGlobal("WebSocket", AcceptingSocket);
   vi.stubGlobal("HTMLVideoElement", FakeVideo);
   vi.stubGlobal("reportError", (error: unknown) => void reported.push(error));
   user = new RtcUser();
@@ -55,8 +44,7 @@ afterEach(() => {
 
 async function signIn(): Promise<boolean> {
   const signedIn = user.signIn({ server: "https://h", jwt: "token" });
-  socket.readyState = FakeSocket.OPEN;
-  socket.onopen();
+  socket.open();
   return await signedIn;
 }
 

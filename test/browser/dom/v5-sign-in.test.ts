@@ -3,50 +3,14 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { RtcUser } from "../../../ts/webcaster/v5/rtc-user.ts";
 import { stubMedia } from "../../support/fake-media.ts";
+import { FakeSocket } from "../../support/fake-socket.ts";
 
-class FakeSocket {
-  static readonly OPEN = 1;
-  readyState = 0;
-  readonly calls: { readonly type: string; readonly message_id: number }[] = [];
-  onopen = () => {};
-  onclose = () => {};
-  onmessage: (event: { readonly data: string }) => void = () => {};
-
-  constructor() {
-    sockets.push(this);
-  }
-
-  open(): void {
-    this.readyState = FakeSocket.OPEN;
-    this.onopen();
-  }
-
-  send(text: string): void {
-    this.calls.push(JSON.parse(text));
-  }
-
-  /** Replies to the latest call. */
-  reply(fields: object): void {
-    this.onmessage({ data: JSON.stringify({ message_id: this.calls.at(-1)?.message_id, ...fields }) });
-  }
-
-  /** The closing handshake takes its time: `lose` ends it. */
-  close(): void {
-    this.readyState = 2;
-  }
-
-  lose(): void {
-    this.readyState = 3;
-    this.onclose();
-  }
-}
-
-let sockets: FakeSocket[];
+const sockets = FakeSocket.made;
 let user: RtcUser;
 let events: string[];
 
 beforeEach(() => {
-  sockets = [];
+  FakeSocket.forget();
   events = [];
   stubMedia();
   vi.stubGlobal("WebSocket", FakeSocket);

@@ -3,8 +3,9 @@
 import type { PublishSnapshot, WhipDiagnostics } from "../../media.ts";
 import type { UpdateField } from "../../organisation/settings.ts";
 
-/** For one publish: keeps the counters of the last update; times in ms. `bitrate` is bit/s of audio and video from the encoder since
- *  then; `fps`, `loss` (0 to 1, of video if there is any) and `rtt` (ms) are measured by WebRTC, so RTMP has none. */
+/** For one publish: keeps the counters of the last update; times in ms. `bitrate` is bit/s of audio and video from the
+ *  encoder since then; `fps`, `loss` (0 to 1, of video if there is any) and `rtt` (ms) are measured by WebRTC, so RTMP has
+ *  none. */
 export function updateExtras(
   acceptedAt: number,
 ): (
