@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { type BroadcastStage, openBroadcastStage } from "../support/broadcast-stage.ts";
 import { start, until } from "../support/child.ts";
+import { command } from "../support/command.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { startHeadgate } from "../support/headgate.ts";
 import { publishByPion } from "../support/whip-clients.ts";
@@ -151,12 +152,8 @@ test("a publish at a full node is a row of its stream", async () => {
 });
 
 describe("at the command line", () => {
-  const env = () => ({ ...stage.headgate.env });
-  const words = async (...command: string[]) => {
-    const child = start(process.execPath, ["scripts/headgate.mjs", ...command], { env: env() });
-    return { code: await child.exit, out: child.stdout(), err: child.stderr() };
-  };
-  const json = async (...command: string[]) => JSON.parse(await stage.headgate.command(command));
+  const words = (...said: string[]) => command(said, stage.headgate.env);
+  const json = async (...said: string[]) => JSON.parse(await stage.headgate.command(said));
 
   test("refusals prints the records of the API, and as a table what people ask for", async () => {
     const stream = await newStream();
@@ -204,8 +201,8 @@ describe("at the command line", () => {
     [["refusals", "--quantity", "0"], "--quantity must be 1 to"],
     [["stream", "refusals", "nobody"], "there is no stream nobody"],
     [["stream", "publishes"], "the stream's name or id"],
-  ])("%j says what is wrong", async (command, message) => {
-    const { code, err } = await words(...command);
+  ])("%j says what is wrong", async (said, message) => {
+    const { code, err } = await words(...said);
     expect([code, err]).toEqual([2, expect.stringContaining(message)]);
   });
 });
