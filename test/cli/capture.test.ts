@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ReplayOutcome } from "../../ts/media/captures.ts";
 import { createCaptures } from "../../ts/publish/capture/captures.ts";
 import { run, start, until } from "../support/child.ts";
+import { command } from "../support/command.ts";
 import { type Customer, startCustomer, testCertificates } from "../support/customer.ts";
 import { broadcast, packetsOf } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
@@ -70,8 +71,9 @@ async function capture(
 }
 
 async function replay(file: string, ...flags: string[]): Promise<ReplayOutcome> {
-  const words = ["scripts/headgate.mjs", "replay", file, "--json", ...flags];
-  return JSON.parse((await run(process.execPath, words, { env: environment() })).stdout()) as ReplayOutcome;
+  const { code, out, err } = await command(["replay", file, "--json", ...flags], environment());
+  if (code !== 0) throw new Error(`the replay ended with ${code}: ${err}`);
+  return JSON.parse(out) as ReplayOutcome;
 }
 
 async function clientIdOf(name: string): Promise<string> {

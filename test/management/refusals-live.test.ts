@@ -111,9 +111,9 @@ const REFUSALS: readonly Case[] = [
 ];
 
 describe.each([
-  ["ffmpeg", "rtmp", byRtmp, 1],
+  ["ffmpeg", "rtmp", byRtmp, 3],
   ["Pion", "whip", byPion, 3],
-  ["Chromium", "whip", byChromium, 3],
+  ["Chromium", "whip", byChromium, REFUSALS.length],
 ] as const)("%s by %s", (_, protocol, publish, every) => {
   test.each<Case>(casesOfRun(REFUSALS, every))(
     "is found with its reason when it asks for %s",

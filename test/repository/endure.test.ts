@@ -1,5 +1,5 @@
 // Short forms of the tests of load, faults and attacks that no other file has: `npm run endure -- R2 …` runs
-// them at full volume.
+// them at full volume. Those of the whole run have their parts tested apart, such as R15 and R16 in crates/whip/tests/hostile.rs.
 import { describe, expect, test } from "vitest";
 import { endure as churn } from "../../bench/endure/churn.mjs";
 import { endure as halfOpen } from "../../bench/endure/half-open.mjs";
@@ -25,8 +25,12 @@ describe.concurrent("a service of its own", () => {
     () => holds(upstreams),
     LIMIT_MS,
   );
-  test("tolerates packets that no encoder sends (R15)", () => holds(mutations), LIMIT_MS);
-  test("does not answer unauthenticated packets, and connects a real client (R16)", () => holds(strangers), LIMIT_MS);
+  inWholeRun("tolerates packets that no encoder sends (R15)", () => holds(mutations), LIMIT_MS);
+  inWholeRun(
+    "does not answer unauthenticated packets, and connects a real client (R16)",
+    () => holds(strangers),
+    LIMIT_MS,
+  );
 });
 
 async function holds(row: (share: number) => Promise<{ figures: object; faults: string[] }>): Promise<void> {

@@ -11,6 +11,7 @@ import { Webhook } from "standardwebhooks";
 import ts from "typescript";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Child, start, until } from "../support/child.ts";
+import { command } from "../support/command.ts";
 import { testCertificates } from "../support/customer.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
@@ -46,8 +47,8 @@ function example(document: string, language: string, having: string): string {
 function shell(lines: string): string {
   const { host, port } = new URL(headgate.http);
   const here = lines.replaceAll("localhost:8080", host).replaceAll("localhost:9464", new URL(headgate.metrics).host);
-  const command = `headgate() { "${process.execPath}" scripts/headgate.mjs "$@"; }`;
-  return execFileSync("bash", ["--norc", "-ec", `${command}\n${here}`], {
+  const definition = `headgate() { "${process.execPath}" scripts/headgate.mjs "$@"; }`;
+  return execFileSync("bash", ["--norc", "-ec", `${definition}\n${here}`], {
     env: { PATH: process.env.PATH, KEY: headgate.apiKey, HEADGATE_HTTP_PORT: port, HEADGATE_HTTP_HOST: "127.0.0.1" },
     stdio: "pipe",
   }).toString();
@@ -227,8 +228,9 @@ test("every placeholder of an example is named on its page, and explained", () =
   expect(wrong).toEqual([]);
 });
 
-test("every headgate command and flag in the documents exists", () => {
-  const verbs = shell("headgate --help");
+test("every headgate command and flag in the documents exists", async () => {
+  const helpOf = async (...words: string[]) => (await command([...words, "--help"], { PATH: process.env.PATH })).out;
+  const verbs = await helpOf();
   const helps = new Map<string, string>();
   const wrong: string[] = [];
   for (const document of [
@@ -240,7 +242,7 @@ test("every headgate command and flag in the documents exists", () => {
     const text = readFileSync(document, "utf8");
     for (const [, verb = "", rest = ""] of text.matchAll(COMMANDS)) {
       if (!new RegExp(`^ +${verb} `, "m").test(verbs)) wrong.push(`${document}: headgate ${verb}`);
-      const help = helps.get(verb) ?? shell(`headgate ${verb} --help`);
+      const help = helps.get(verb) ?? (await helpOf(verb));
       helps.set(verb, help);
       for (const [flag] of rest.matchAll(/--[a-z][a-z-]*/g))
         if (!help.includes(flag)) wrong.push(`${document}: ${verb} ${flag}`);
