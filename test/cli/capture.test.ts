@@ -11,6 +11,7 @@ import { run, start, until } from "../support/child.ts";
 import { command } from "../support/command.ts";
 import { type Customer, startCustomer, testCertificates } from "../support/customer.ts";
 import { broadcast, packetsOf } from "../support/ffmpeg.ts";
+import { openGateway } from "../support/gateway.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { broadcastByV5 } from "../support/v5-werift.ts";
 import { publishByWerift } from "../support/werift.ts";
@@ -133,7 +134,7 @@ describe("RTMP", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "over TLS the decrypted bytes are captured, from the first one or from a running publish",
     async () => {
       const { id, name } = await newStream();
@@ -287,14 +288,12 @@ describe("refusals", () => {
         return { status: response.status, text: await response.text() };
       };
       expect((await ask(headgate.http, key)).status).toBe(403);
-      const off = await startHeadgate();
-      const stream = (await off.call("POST", "/stream")) as { id: string };
-      const headers = { "x-service-apikey": off.apiKey, "content-type": "application/json" };
-      const body = JSON.stringify({ stream: stream.id });
-      const response = await fetch(`${off.http}/capture`, { method: "POST", headers, body });
-      expect(response.status).toBe(409);
-      expect(await response.text()).toContain("Captures are off: set capture.directory");
-      await off.stop();
+      const off = await openGateway({}, { captures: null });
+      const { id } = (await off.call("POST", "/stream")).body as { readonly id: string };
+      const { status, body } = await off.call("POST", "/capture", { body: { stream: id } });
+      expect(status).toBe(409);
+      expect(JSON.stringify(body)).toContain("Captures are off: set capture.directory");
+      await off.close();
     },
     LIMIT_MS,
   );
