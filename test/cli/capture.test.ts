@@ -229,7 +229,7 @@ describe("WHIP", () => {
 });
 
 describe("v5 signalling", () => {
-  test(
+  inWholeRun(
     "a publish whose offer is ours is captured from the answer on, or while it runs",
     async () => {
       const { id, name } = await newStream();

@@ -16,6 +16,7 @@ import { testCertificates } from "../support/customer.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { trustFile } from "../support/trust-file.ts";
+import { inWholeRun } from "../support/whole-run.ts";
 
 const SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const certificates = testCertificates();
@@ -198,7 +199,7 @@ test("docs/runbook.md, docs/operating.md: the diagnostic commands, and a key for
   expect(Buffer.from(text, "base64url")).toHaveLength(32);
 });
 
-test("docs/operating.md: a backup with its key, and its restoration", () => {
+inWholeRun("docs/operating.md: a backup with its key, and its restoration", () => {
   const data = join(folder, "operated");
   shell(`headgate init --data-dir ${data}`);
   mkdirSync(join(folder, "backup"));
