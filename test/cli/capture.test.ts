@@ -8,8 +8,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ReplayOutcome } from "../../ts/media/captures.ts";
 import { createCaptures } from "../../ts/publish/capture/captures.ts";
 import { run, start, until } from "../support/child.ts";
+import { command } from "../support/command.ts";
 import { type Customer, startCustomer, testCertificates } from "../support/customer.ts";
 import { broadcast, packetsOf } from "../support/ffmpeg.ts";
+import { openGateway } from "../support/gateway.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { broadcastByV5 } from "../support/v5-werift.ts";
 import { publishByWerift } from "../support/werift.ts";
@@ -70,8 +72,9 @@ async function capture(
 }
 
 async function replay(file: string, ...flags: string[]): Promise<ReplayOutcome> {
-  const words = ["scripts/headgate.mjs", "replay", file, "--json", ...flags];
-  return JSON.parse((await run(process.execPath, words, { env: environment() })).stdout()) as ReplayOutcome;
+  const { code, out, err } = await command(["replay", file, "--json", ...flags], environment());
+  if (code !== 0) throw new Error(`the replay ended with ${code}: ${err}`);
+  return JSON.parse(out) as ReplayOutcome;
 }
 
 async function clientIdOf(name: string): Promise<string> {
@@ -131,7 +134,7 @@ describe("RTMP", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "over TLS the decrypted bytes are captured, from the first one or from a running publish",
     async () => {
       const { id, name } = await newStream();
@@ -226,7 +229,7 @@ describe("WHIP", () => {
 });
 
 describe("v5 signalling", () => {
-  test(
+  inWholeRun(
     "a publish whose offer is ours is captured from the answer on, or while it runs",
     async () => {
       const { id, name } = await newStream();
@@ -285,14 +288,12 @@ describe("refusals", () => {
         return { status: response.status, text: await response.text() };
       };
       expect((await ask(headgate.http, key)).status).toBe(403);
-      const off = await startHeadgate();
-      const stream = (await off.call("POST", "/stream")) as { id: string };
-      const headers = { "x-service-apikey": off.apiKey, "content-type": "application/json" };
-      const body = JSON.stringify({ stream: stream.id });
-      const response = await fetch(`${off.http}/capture`, { method: "POST", headers, body });
-      expect(response.status).toBe(409);
-      expect(await response.text()).toContain("Captures are off: set capture.directory");
-      await off.stop();
+      const off = await openGateway({}, { captures: null });
+      const { id } = (await off.call("POST", "/stream")).body as { readonly id: string };
+      const { status, body } = await off.call("POST", "/capture", { body: { stream: id } });
+      expect(status).toBe(409);
+      expect(JSON.stringify(body)).toContain("Captures are off: set capture.directory");
+      await off.close();
     },
     LIMIT_MS,
   );

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { parse as parseToml } from "smol-toml";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openStore } from "../../ts/store/open.ts";
-import { start, until } from "../support/child.ts";
+import { until } from "../support/child.ts";
+import { command } from "../support/command.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { casesOfRun, storesOfRun } from "../support/whole-run.ts";
@@ -28,17 +29,9 @@ interface Listed {
   readonly state: string;
   readonly created_at: string;
 }
-interface Said {
-  readonly code: number | string;
-  readonly out: string;
-  readonly err: string;
-}
 
-async function headgate(words: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<Said> {
-  const child = start(process.execPath, ["scripts/headgate.mjs", ...words], { env: { ...env, ...more } });
-  const code = await child.exit;
-  return { code, out: child.stdout(), err: child.stderr() };
-}
+const headgate = (words: readonly string[], more: Readonly<Record<string, string>> = {}) =>
+  command(words, { ...env, ...more });
 
 async function json<T>(words: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<T> {
   const { code, out, err } = await headgate([...words, "--json"], more);
@@ -105,7 +98,7 @@ const MISTAKES: readonly (readonly [words: readonly string[], code: number, what
   [["webhook", "simulate", "--port", "99999"], 2, "--port must be a whole number"],
 ];
 
-// Each case starts a process, and nothing more.
+// In the whole run each case starts a process, and nothing more.
 test.concurrent.each(casesOfRun(MISTAKES, 4))(
   "%j exits with %d and says what helps",
   async (words, code, what) => {

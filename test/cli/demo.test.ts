@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Child, run, start, until } from "../support/child.ts";
+import { inWholeRun } from "../support/whole-run.ts";
 
 let folder: string;
 const started: Child[] = [];
@@ -78,30 +79,42 @@ test("a test picture can be played, the pages are there, and ^C leaves nothing",
   await expect(fetch(http)).rejects.toThrow();
 }, 120_000);
 
-test("without ffmpeg it says so, and serves until SIGTERM", async () => {
-  const child = demo([], join(folder, "no-programs"));
-  await until("the words", () => child.stdout().includes("^C ends it"));
-  expect(child.stdout()).toContain("There is no test picture: ffmpeg is not installed.");
-  expect(child.stdout()).toContain("/broadcast#token=");
-  await ended(child, "SIGTERM");
-  expect(existsSync(join(folder, "mine"))).toBe(false);
-}, 120_000);
+inWholeRun(
+  "without ffmpeg it says so, and serves until SIGTERM",
+  async () => {
+    const child = demo([], join(folder, "no-programs"));
+    await until("the words", () => child.stdout().includes("^C ends it"));
+    expect(child.stdout()).toContain("There is no test picture: ffmpeg is not installed.");
+    expect(child.stdout()).toContain("/broadcast#token=");
+    await ended(child, "SIGTERM");
+    expect(existsSync(join(folder, "mine"))).toBe(false);
+  },
+  120_000,
+);
 
-test("a signal while it starts leaves nothing either", async () => {
-  const child = demo([]);
-  await until("it starts", () => readdirSync(folder).length > 0);
-  await until("its words", () => child.stdout().includes("Starting"));
-  await ended(child, "SIGHUP");
-}, 60_000);
+inWholeRun(
+  "a signal while it starts leaves nothing either",
+  async () => {
+    const child = demo([]);
+    await until("it starts", () => readdirSync(folder).length > 0);
+    await until("its words", () => child.stdout().includes("Starting"));
+    await ended(child, "SIGHUP");
+  },
+  60_000,
+);
 
-test("it ends by itself after the seconds asked for", async () => {
-  const child = demo(["--seconds", "0"]);
-  expect(await child.exit).toBe(0);
-  expect(child.stdout()).toContain("A test picture is live");
-  expect(readdirSync(folder)).toEqual([]);
-  const wrong = demo(["--seconds", "1e9"]);
-  expect([await wrong.exit, wrong.stderr()]).toEqual([2, "headgate: --seconds must be a number from 0 to 86400\n"]);
-}, 60_000);
+inWholeRun(
+  "it ends by itself after the seconds asked for",
+  async () => {
+    const child = demo(["--seconds", "0"]);
+    expect(await child.exit).toBe(0);
+    expect(child.stdout()).toContain("A test picture is live");
+    expect(readdirSync(folder)).toEqual([]);
+    const wrong = demo(["--seconds", "1e9"]);
+    expect([await wrong.exit, wrong.stderr()]).toEqual([2, "headgate: --seconds must be a number from 0 to 86400\n"]);
+  },
+  60_000,
+);
 
 test("nothing on the command line shows the help and exits with 0", async () => {
   const child = await run(process.execPath, ["scripts/headgate.mjs"], { env: { PATH, HEADGATE_DATA_DIR: folder } });

@@ -1,6 +1,7 @@
 // `headgate explain` with real broadcasts: its text about a running publish, and about an ended one.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run, until } from "../support/child.ts";
+import { until } from "../support/child.ts";
+import { command } from "../support/command.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
@@ -23,9 +24,10 @@ afterAll(async () => {
 });
 
 async function explain(clientId: string, ...flags: string[]): Promise<string> {
-  const words = ["scripts/headgate.mjs", "explain", clientId, "--url", headgate.http, ...flags];
-  const env = { PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey };
-  return (await run(process.execPath, words, { env })).stdout();
+  const words = ["explain", clientId, "--url", headgate.http, ...flags];
+  const { code, out, err } = await command(words, { PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey });
+  expect(code, err).toBe(0);
+  return out;
 }
 
 const clientIdOf = (body: string) => new URLSearchParams(body).get("clientid") ?? "";

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { start } from "../support/child.ts";
+import { command } from "../support/command.ts";
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -25,12 +26,8 @@ async function serve(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-async function run(url: string, ...words: string[]) {
-  const child = start(process.execPath, ["scripts/headgate.mjs", ...words, "--url", url], {
-    env: { PATH: process.env.PATH, HEADGATE_API_KEY: "key" },
-  });
-  return { code: await child.exit, out: child.stdout(), err: child.stderr() };
-}
+const run = (url: string, ...words: string[]) =>
+  command([...words, "--url", url], { PATH: process.env.PATH, HEADGATE_API_KEY: "key" });
 
 test("a redirect is named, not followed: the key reaches no other host", async () => {
   const requests: string[] = [];

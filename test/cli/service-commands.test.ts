@@ -3,18 +3,20 @@ import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PNG } from "pngjs";
-import { expect, test } from "vitest";
-import { start } from "../support/child.ts";
-import { startHeadgate } from "../support/headgate.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { command } from "../support/command.ts";
+import { type Headgate, startHeadgate } from "../support/headgate.ts";
+
+let headgate: Headgate;
+beforeAll(async () => {
+  headgate = await startHeadgate();
+});
+afterAll(() => headgate?.stop());
+
+const run = (...words: string[]) =>
+  command([...words, "--url", headgate.http], { PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey });
 
 test("webhook, settings, usage and audit are at hand on the command line, as the API's own records", async () => {
-  const headgate = await startHeadgate();
-  const run = async (...words: string[]) => {
-    const child = start(process.execPath, ["scripts/headgate.mjs", ...words, "--url", headgate.http], {
-      env: { PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey },
-    });
-    return { code: await child.exit, out: child.stdout(), err: child.stderr() };
-  };
   const json = async (...words: string[]) => JSON.parse((await run(...words, "--json")).out) as Record<string, unknown>;
   const webhook = "https://93.184.215.14/publish";
   expect(await run("webhook", "show")).toMatchObject({ code: 0, out: "No webhook is set.\n" });
@@ -57,32 +59,24 @@ test("webhook, settings, usage and audit are at hand on the command line, as the
   expect((await run("usage", "--from", "2026-01-01", "--to", "2026-01-02")).out).toContain("total ");
   expect((await run("api", "GET", "//other.example/")).code).toBe(2);
   expect((await run("api", "PUT", "/organisation/settings", "7")).code).toBe(2);
-  await headgate.stop();
 }, 120_000);
 
 test("the logo is set from a file, shown and removed, and a file that is none is refused in words", async () => {
-  const headgate = await startHeadgate();
+  const logo = (...words: string[]) => run("logo", ...words);
   const file = join(tmpdir(), `headgate-logo-${process.pid}.png`);
-  const run = async (...words: string[]) => {
-    const child = start(process.execPath, ["scripts/headgate.mjs", "logo", ...words, "--url", headgate.http], {
-      env: { PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey },
-    });
-    return { code: await child.exit, out: child.stdout(), err: child.stderr() };
-  };
   writeFileSync(file, PNG.sync.write(new PNG({ width: 40, height: 20 })));
-  const set = await run("set", file);
+  const set = await logo("set", file);
   expect(set).toMatchObject({
     code: 0,
     out: expect.stringMatching(/^The logo is 40 x 20 pixels, at \/logo\/[\da-f]{64}\.png\n$/) as string,
   });
-  expect(await run("show")).toEqual(set);
-  expect((await run("set", "package.json")).err).toMatch(/^headgate: 400: Invalid value: png /);
-  expect(await run("set", `${file}.missing`)).toMatchObject({
+  expect(await logo("show")).toEqual(set);
+  expect((await logo("set", "package.json")).err).toMatch(/^headgate: 400: Invalid value: png /);
+  expect(await logo("set", `${file}.missing`)).toMatchObject({
     code: 2,
     err: expect.stringContaining(".missing cannot be read: ENOENT") as string,
   });
-  expect(await run("show")).toEqual(set);
-  expect((await run("rm")).out).toBe("No logo is set.\n");
+  expect(await logo("show")).toEqual(set);
+  expect((await logo("rm")).out).toBe("No logo is set.\n");
   rmSync(file);
-  await headgate.stop();
 }, 120_000);

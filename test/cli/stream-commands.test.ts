@@ -4,7 +4,8 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { start, until } from "../support/child.ts";
+import { until } from "../support/child.ts";
+import { command } from "../support/command.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { startPostgres } from "../support/postgres.ts";
@@ -23,13 +24,8 @@ afterAll(async () => {
 
 type Env = Readonly<Record<string, string>>;
 
-async function headgate(words: readonly string[], env: Env) {
-  const child = start(process.execPath, ["scripts/headgate.mjs", ...words], {
-    env: { PATH: process.env.PATH, HEADGATE_MEDIA_PORT: "0", ...env },
-  });
-  const code = await child.exit;
-  return { code, out: child.stdout(), err: child.stderr() };
-}
+const headgate = (words: readonly string[], env: Env) =>
+  command(words, { PATH: process.env.PATH, HEADGATE_MEDIA_PORT: "0", ...env });
 
 async function json(words: readonly string[], env: Env): Promise<unknown> {
   const { code, out, err } = await headgate([...words, "--json"], env);

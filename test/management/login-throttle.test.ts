@@ -70,7 +70,15 @@ test("refused attempts with made-up names displace no window", () => {
   const logins = throttle();
   attempts(50, (at) => logins.attempt(`person-${at}`, "192.0.2.1"));
   attempts(9, () => logins.attempt("admin", "192.0.2.2"));
-  attempts(30_000, (at) => expect(() => logins.attempt(`junk-${at}`, "192.0.2.1")).toThrow(TooManyRequests));
+  let refused = 0;
+  attempts(30_000, (at) => {
+    try {
+      logins.attempt(`junk-${at}`, "192.0.2.1");
+    } catch (error) {
+      if (error instanceof TooManyRequests) refused += 1;
+    }
+  });
+  expect(refused).toBe(30_000);
   logins.attempt("admin", "192.0.2.2");
   expect(() => logins.attempt("admin", "192.0.2.2")).toThrow(TooManyRequests);
 });

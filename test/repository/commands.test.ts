@@ -3,8 +3,8 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { start, until } from "../support/child.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Child, start, until } from "../support/child.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 
 const env = (dataDir: string) => ({
@@ -37,9 +37,13 @@ const isAlive = (pid: number) => {
   }
 };
 
-test("SIGTERM to npm start ends all its processes during a publish, and leaves no orphan", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "headgate-start-"));
-  const npm = start("npm", ["start", "--silent"], { env: env(dataDir) });
+const folders = [0, 1].map(() => mkdtempSync(join(tmpdir(), "headgate-start-")));
+const [first, second] = folders as [string, string];
+let npm: Child;
+let ready: { readonly http: string; readonly rtmp: string };
+
+beforeAll(async () => {
+  npm = start("npm", ["start", "--silent"], { env: env(first) });
   const line = await until(
     "ready",
     () =>
@@ -49,7 +53,33 @@ test("SIGTERM to npm start ends all its processes during a publish, and leaves n
         .find((text) => text.startsWith("{")),
     60_000,
   );
-  const { http, rtmp } = JSON.parse(line) as { http: string; rtmp: string };
+  ready = JSON.parse(line);
+});
+afterAll(() => {
+  npm.kill("SIGKILL");
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+test("a second start on the same ports says which one is taken and exits with 3", async () => {
+  const late = start(process.execPath, ["scripts/headgate.mjs", "serve"], {
+    env: { ...env(second), HEADGATE_RTMP_PORT: new URL(ready.rtmp).port },
+  });
+  expect(await late.exit).toBe(3);
+  expect(late.stderr()).toContain("(rtmp.port): it is in use by another program");
+  expect(late.stderr()).not.toMatch(/hg_\w+/);
+  // The first start that succeeds shows the key and password of the new store.
+  const again = start(process.execPath, ["scripts/headgate.mjs", "serve"], { env: env(second) });
+  await until(
+    "it runs and has shown both",
+    () =>
+      /hg_\w+.*The dashboard is at http:\S+\/dashboard\/\n.*signs in as admin/s.test(again.stderr()) && again.stdout(),
+  );
+  again.kill("SIGTERM");
+  expect(await again.exit).toBe(0);
+});
+
+test("SIGTERM to npm start ends all its processes during a publish, and leaves no orphan", async () => {
+  const { http, rtmp } = ready;
   const key = /hg_\w+/.exec(npm.stderr())?.[0] ?? "";
   const answer = await fetch(`${http}/stream`, { method: "POST", headers: { "x-service-apikey": key } });
   const stream = (await answer.json()) as { ingest: { rtmp: { streamname: string } } };
@@ -61,38 +91,6 @@ test("SIGTERM to npm start ends all its processes during a publish, and leaves n
   await until("all of them are gone", () => !family.some(isAlive), 5_000);
   await expect(fetch(http)).rejects.toThrow();
   await encoder.exit;
-  rmSync(dataDir, { recursive: true, force: true });
-});
-
-test("a second start on the same ports says which one is taken and exits with 3", async () => {
-  const folders = [0, 1].map(() => mkdtempSync(join(tmpdir(), "headgate-start-")));
-  const [first, second] = folders as [string, string];
-  const running = start(process.execPath, ["scripts/headgate.mjs", "serve"], { env: env(first) });
-  const line = await until("ready", () =>
-    running
-      .stdout()
-      .split("\n")
-      .find((text) => text.startsWith("{")),
-  );
-  const { rtmp } = JSON.parse(line) as { rtmp: string };
-  const late = start(process.execPath, ["scripts/headgate.mjs", "serve"], {
-    env: { ...env(second), HEADGATE_RTMP_PORT: new URL(rtmp).port },
-  });
-  expect(await late.exit).toBe(3);
-  expect(late.stderr()).toContain("(rtmp.port): it is in use by another program");
-  expect(late.stderr()).not.toMatch(/hg_\w+/);
-  running.kill("SIGTERM");
-  expect(await running.exit).toBe(0);
-  // The first start that succeeds shows the key and password of the new store.
-  const again = start(process.execPath, ["scripts/headgate.mjs", "serve"], { env: env(second) });
-  await until(
-    "it runs and has shown both",
-    () =>
-      /hg_\w+.*The dashboard is at http:\S+\/dashboard\/\n.*signs in as admin/s.test(again.stderr()) && again.stdout(),
-  );
-  again.kill("SIGTERM");
-  expect(await again.exit).toBe(0);
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
 test("help names the commands, and a wrong setting is an error with the nearest name", async () => {

@@ -4,6 +4,7 @@ import axe from "axe-core";
 import { expect, test } from "vitest";
 import { until } from "../support/child.ts";
 import { type DashboardPage, useDashboard } from "../support/dashboard.ts";
+import { casesOfRun } from "../support/whole-run.ts";
 
 const dashboard = useDashboard();
 
@@ -37,7 +38,7 @@ test("the guide: a search leads to its section, and a button copies an example",
   expect(await reader.faults()).toEqual([]);
 });
 
-test.each(["/docs/guide/broadcasting", "/docs/guide/architecture", "/docs/guide?q=webhook"])(
+test.each(casesOfRun(["/docs/guide/broadcasting", "/docs/guide/architecture", "/docs/guide?q=webhook"], 3))(
   "%s: accessible in both schemes, and no wider than a phone",
   async (path) => {
     const reader = await dashboard.open(path, null);

@@ -11,6 +11,7 @@ import { faultsOfNames } from "../../tools/release/names.mjs";
 import { CORE, makeService } from "../../tools/release/packages.mjs";
 import { archiveOf, ownTarget } from "../../tools/release/targets.mjs";
 import { start } from "../support/child.ts";
+import { inWholeRun } from "../support/whole-run.ts";
 
 const LIMIT_MS = 120_000;
 const VERSION = (JSON.parse(readFileSync("package.json", "utf8")) as { version: string }).version;
@@ -37,7 +38,7 @@ async function headgate(words: readonly string[], at = service, before: readonly
 }
 
 describe("the package of the service", () => {
-  test(
+  inWholeRun(
     "has no fault: it is small, and names nothing outside itself",
     async () => {
       expect(await faultsOfContents(service, [CORE])).toEqual([]);
@@ -73,7 +74,7 @@ describe("the package of the service", () => {
     for (const name of pages) expect(existsSync(join(service, "dist", name)), name).toBe(true);
   });
 
-  test("runs where no package is installed: the store and passwords too", async () => {
+  inWholeRun("runs where no package is installed: the store and passwords too", async () => {
     expect(await headgate(["--version"])).toEqual({ code: 0, out: `${VERSION}\n`, err: "" });
     expect(await headgate(["init"])).toMatchObject({ code: 0, err: "" });
     expect((await headgate(["user", "ls"])).out).toContain("admin");

@@ -11,10 +11,12 @@ import { Webhook } from "standardwebhooks";
 import ts from "typescript";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Child, start, until } from "../support/child.ts";
+import { command } from "../support/command.ts";
 import { testCertificates } from "../support/customer.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { trustFile } from "../support/trust-file.ts";
+import { inWholeRun } from "../support/whole-run.ts";
 
 const SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const certificates = testCertificates();
@@ -46,8 +48,8 @@ function example(document: string, language: string, having: string): string {
 function shell(lines: string): string {
   const { host, port } = new URL(headgate.http);
   const here = lines.replaceAll("localhost:8080", host).replaceAll("localhost:9464", new URL(headgate.metrics).host);
-  const command = `headgate() { "${process.execPath}" scripts/headgate.mjs "$@"; }`;
-  return execFileSync("bash", ["--norc", "-ec", `${command}\n${here}`], {
+  const definition = `headgate() { "${process.execPath}" scripts/headgate.mjs "$@"; }`;
+  return execFileSync("bash", ["--norc", "-ec", `${definition}\n${here}`], {
     env: { PATH: process.env.PATH, KEY: headgate.apiKey, HEADGATE_HTTP_PORT: port, HEADGATE_HTTP_HOST: "127.0.0.1" },
     stdio: "pipe",
   }).toString();
@@ -197,7 +199,7 @@ test("docs/runbook.md, docs/operating.md: the diagnostic commands, and a key for
   expect(Buffer.from(text, "base64url")).toHaveLength(32);
 });
 
-test("docs/operating.md: a backup with its key, and its restoration", () => {
+inWholeRun("docs/operating.md: a backup with its key, and its restoration", () => {
   const data = join(folder, "operated");
   shell(`headgate init --data-dir ${data}`);
   mkdirSync(join(folder, "backup"));
@@ -227,8 +229,9 @@ test("every placeholder of an example is named on its page, and explained", () =
   expect(wrong).toEqual([]);
 });
 
-test("every headgate command and flag in the documents exists", () => {
-  const verbs = shell("headgate --help");
+test("every headgate command and flag in the documents exists", async () => {
+  const helpOf = async (...words: string[]) => (await command([...words, "--help"], { PATH: process.env.PATH })).out;
+  const verbs = await helpOf();
   const helps = new Map<string, string>();
   const wrong: string[] = [];
   for (const document of [
@@ -240,7 +243,7 @@ test("every headgate command and flag in the documents exists", () => {
     const text = readFileSync(document, "utf8");
     for (const [, verb = "", rest = ""] of text.matchAll(COMMANDS)) {
       if (!new RegExp(`^ +${verb} `, "m").test(verbs)) wrong.push(`${document}: headgate ${verb}`);
-      const help = helps.get(verb) ?? shell(`headgate ${verb} --help`);
+      const help = helps.get(verb) ?? (await helpOf(verb));
       helps.set(verb, help);
       for (const [flag] of rest.matchAll(/--[a-z][a-z-]*/g))
         if (!help.includes(flag)) wrong.push(`${document}: ${verb} ${flag}`);

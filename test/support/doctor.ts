@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect } from "vitest";
 import { openStore, type Store } from "../../ts/store/open.ts";
 import { start } from "./child.ts";
+import { command } from "./command.ts";
 
 /** Of one run of the command, ms. */
 export const LIMIT_MS = 120_000;
@@ -30,8 +31,9 @@ export function doctorStores(): void {
 }
 
 export async function headgate(words: readonly string[], env: Readonly<Record<string, string>>, limits = "") {
-  const command = `${limits} exec "$0" scripts/headgate.mjs "$@"`;
-  const child = start("bash", ["--norc", "-c", command, process.execPath, ...words], {
+  if (limits === "") return await command(words, { PATH: process.env.PATH, ...env });
+  const limited = `${limits} exec "$0" scripts/headgate.mjs "$@"`;
+  const child = start("bash", ["--norc", "-c", limited, process.execPath, ...words], {
     env: { PATH: process.env.PATH, ...env },
   });
   const code = await child.exit;

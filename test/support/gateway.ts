@@ -69,13 +69,13 @@ export interface Gateway extends Member {
   close(): Promise<void>;
 }
 
-/** The way to other nodes, where there are some, and their publishes. */
-type OtherNodes = Pick<AppDeps, "elsewhere" | "others">;
+/** The way to other nodes, where there are some, and their publishes. `captures`: null for those of the service itself. */
+type OtherNodes = Pick<AppDeps, "elsewhere" | "others"> & { readonly captures: null };
 
 /** `env`: settings by their HEADGATE_ names. */
 export async function openGateway(
   env: Readonly<Record<string, string>> = {},
-  nodes: OtherNodes = {},
+  nodes: Partial<OtherNodes> = {},
 ): Promise<Gateway> {
   return await open(mkdtempSync(join(tmpdir(), "headgate-gateway-")), env, null, nodes);
 }
@@ -101,7 +101,7 @@ async function open(
   folder: string,
   env: Readonly<Record<string, string>>,
   present: Member | null,
-  { elsewhere = null, others = null }: OtherNodes = {},
+  { elsewhere = null, others = null, captures: own }: Partial<OtherNodes> = {},
 ): Promise<Gateway> {
   const { config } = loadConfig({
     env: { HEADGATE_DATA_DIR: folder, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env },
@@ -123,7 +123,8 @@ async function open(
   const { tokenKeys } = service;
   // The test defines what is live.
   const { sessions, previews } = recorded;
-  const app = createApp({ ...service.appDeps, sessions, previews, captures: oneCapture, elsewhere, others });
+  const captures = own === null ? service.appDeps.captures : oneCapture;
+  const app = createApp({ ...service.appDeps, sessions, previews, captures, elsewhere, others });
 
   async function newOrganisation(name: string): Promise<Member> {
     const organisation = await addOrganisation(store.db, name, clock.now() + organisations, {

@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { provideRuntime } from "../../scripts/runtimes.mjs";
-import { type Child, run, start, until } from "./child.ts";
+import { type Child, start, until } from "./child.ts";
+import { command, commandInProcess } from "./command.ts";
 import type { Customer } from "./customer.ts";
 import { beginStore, databaseUrlOf } from "./stores.ts";
 
@@ -123,8 +124,13 @@ export async function startHeadgate(options: HeadgateOptions = {}): Promise<Head
       const stream = (await call("POST", "/stream")) as { ingest: { rtmp: { streamname: string } } };
       return stream.ingest.rtmp.streamname;
     },
-    command: async (words) =>
-      (await run(process.execPath, ["scripts/headgate.mjs", ...words, "--json"], { env })).stdout(),
+    async command(words) {
+      // During an upgrade other commands may be asked for.
+      const runs = words[0] === "upgrade" ? commandInProcess : command;
+      const { code, out, err } = await runs([...words, "--json"], env);
+      if (code !== 0) throw new Error(`headgate ${words.join(" ")} ended with ${code}: ${err}`);
+      return out;
+    },
     async stop() {
       process_.kill("SIGTERM");
       return await process_.exit;

@@ -1,8 +1,8 @@
 // Play tokens: the answer of /stream/{id}/play-token, that no other token is accepted instead, and a real
-// player with and without one.
+// player with and without one, whose use the list of tokens shows.
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../support/child.ts";
+import { start, until } from "../support/child.ts";
 import { broadcast, packetsOf } from "../support/ffmpeg.ts";
 import { type Gateway, openGateway, START_MS } from "../support/gateway.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
@@ -101,5 +101,34 @@ describe("a real player", () => {
     expect(log.match(/"msg":"player started"/g)).toHaveLength(1);
     expect(log.match(/"cause":"token_(required|invalid|of_another_stream)".*"msg":"player denied"/g)).toHaveLength(3);
     expect(log).not.toContain(token);
+  });
+
+  test("the last use of a play token is that of a player that was let in", async () => {
+    interface Stream {
+      readonly id: string;
+      readonly ingest: { readonly rtmp: { readonly streamname: string } };
+    }
+    const newStream = async () => (await headgate.call("POST", "/stream")) as unknown as Stream;
+    /** As a player is given it: a name and what is behind it. */
+    const playName = async ({ id }: Stream) =>
+      (await headgate.call("POST", `/stream/${id}/play-token`))["streamname"] as string;
+    const lastUsed = async ({ id }: Stream) => {
+      const [row] = (await headgate.call("GET", `/token?stream=${id}`)) as unknown as { last_used_at: string | null }[];
+      return row?.last_used_at;
+    };
+    const play = async (name: string) => await start("ffprobe", ["-v", "error", `${headgate.rtmp}/${name}`]).exit;
+
+    await headgate.call("PUT", "/organisation/settings", { play: "token" });
+    const [stream, other] = [await newStream(), await newStream()];
+    const name = stream.ingest.rtmp.streamname;
+    const publisher = broadcast(`${headgate.rtmp}/${name}`, { seconds: 120, size: "160x90" });
+    await until("it is live", async () => (await headgate.call("GET", `/stream/${stream.id}`))["state"] === "live");
+    const [own, ofAnother] = [await playName(stream), await playName(other)];
+    expect([await lastUsed(stream), await lastUsed(other)]).toEqual([null, null]);
+    await play(`${name}?${ofAnother.split("?")[1]}`);
+    await play(own);
+    await until("its use is recorded", async () => (await lastUsed(stream)) !== null);
+    expect(await lastUsed(other)).toBeNull();
+    publisher.kill("SIGKILL");
   });
 });

@@ -5,6 +5,7 @@ import { addPerson } from "../../../ts/organisation/people.ts";
 import { createRequestRate } from "../../../ts/organisation/request-rate.ts";
 import type { Role } from "../../../ts/store/tables/roles.ts";
 import { type Gateway, openGateway, START_MS } from "../../support/gateway.ts";
+import { casesOfRun } from "../../support/whole-run.ts";
 
 let gateway: Gateway | null = null;
 afterEach(async () => {
@@ -54,12 +55,14 @@ async function personWith({ db, clock, organisation, call }: Gateway, name: stri
   };
 }
 
-test.each([
+const LIMITED: readonly (readonly [method: string, path: string, role: Role])[] = [
   ["GET", "/me", "readonly"],
   ["GET", "/stream?search=a", "readonly"],
   ["PUT", "/stream/none/tag", "user"],
   ["GET", "/organisation/audit", "administrator"],
-] as const)(
+];
+
+test.each(casesOfRun(LIMITED, 2))(
   "a signed-in person has the same limit for %s %s: 429 with the time to wait",
   async (method, path, role) => {
     const { call, clock, ...rest } = await opened("20");

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WINDOW } from "../../../ts/organisation/reads/stream-list.ts";
 import { type Gateway, openGateway } from "../../support/gateway.ts";
+import { onOneStore } from "../../support/whole-run.ts";
 
 let gateway: Gateway;
 beforeEach(async () => {
@@ -37,7 +38,7 @@ const invalid = (parameter: string, reason: string) => ({
   body: { error: { code: 9002, userinfo: { parameter, reason } } },
 });
 
-describe("title and external id", () => {
+onOneStore.describe("title and external id", () => {
   test("are null until they are set, at creation or later, and are cleared by null", async () => {
     const plain = await create();
     expect(plain).toMatchObject({ title: null, external_id: null });
@@ -319,7 +320,7 @@ describe("a search", () => {
   });
 });
 
-describe("the broadcaster of a web token", () => {
+onOneStore.describe("the broadcaster of a web token", () => {
   const shown = async (token: string) => {
     const { status, body } = await gateway.call("POST", "/webcaster/stream", { key: null, body: { token } });
     return { status, body };

@@ -11,6 +11,7 @@ import { excessAudit, largestHolders, TABLE_BOUNDS } from "../../../ts/store/tab
 import { type Gateway, openGateway } from "../../support/gateway.ts";
 import { fill, PASSWORD, requestOf } from "../../support/inventory.ts";
 import { ON_POSTGRES } from "../../support/stores.ts";
+import { onOneStore } from "../../support/whole-run.ts";
 
 const REFUSED = ["stream", "kept_answer", "api_key"] as const;
 
@@ -54,7 +55,7 @@ test("every table of the store has a bound for each organisation, or a reason wh
   }
 });
 
-test("no route adds to a table of which the organisation has as much as it may", async () => {
+onOneStore.test("no route adds to a table of which the organisation has as much as it may", async () => {
   const owned = await fill(gateway, gateway);
   for (const table of REFUSED) await setShare(table, { rows: TABLE_BOUNDS[table].rows, bytes: 0 });
   const counts = () => Promise.all(REFUSED.map(countOf));
@@ -69,7 +70,7 @@ test("no route adds to a table of which the organisation has as much as it may",
   }
 });
 
-test.each([
+onOneStore.test.each([
   ["stream", "rows", "/stream", {}],
   ["stream", "bytes", "/stream", {}],
   ["api_key", "rows", "/organisation/key", {}],
@@ -85,7 +86,7 @@ test.each([
   expect(text).toContain(TABLE_BOUNDS[table].remedy.slice(0, 20));
 });
 
-test("an answer that is kept is repeated even when no further one can be kept", async () => {
+onOneStore.test("an answer that is kept is repeated even when no further one can be kept", async () => {
   const post = (key: string) => gateway.call("POST", "/stream", { body: {}, headers: { "idempotency-key": key } });
   const first = await post("first");
   await setShare("kept_answer", { rows: 0, bytes: TABLE_BOUNDS.kept_answer.bytes });
@@ -176,7 +177,7 @@ test("rows and bytes are counted as they are added, changed and removed", async 
   expect(largest?.bytes).toBeGreaterThan(stream.bytes);
 });
 
-test("the audit log keeps how tags differ, and no long value", async () => {
+onOneStore.test("the audit log keeps how tags differ, and no long value", async () => {
   const former = Array.from({ length: 50 }, (_, at) => `${String(at).padStart(2, "0")}${"x".repeat(98)}`);
   const created = await gateway.call("POST", "/stream", { body: { tags: former } });
   const { id } = created.body as { id: string };
@@ -192,7 +193,7 @@ test("the audit log keeps how tags differ, and no long value", async () => {
   expect(bytes).toBeLessThan(5_000);
 });
 
-test("tags that stay are not in the difference", () => {
+onOneStore.test("tags that stay are not in the difference", () => {
   expect(changeOfTags({ tags: '["a","b"]' }, ["b", "c"])).toEqual({ tags: 2, added: ["c"], removed: ["a"] });
   expect(changeOfTags({ tags: '["a","b"]' }, ["b", "a"])).toEqual({ tags: 2 });
 });
@@ -220,7 +221,7 @@ test("the oldest audit entries of an organisation with too many are removed, and
   expect(of(organisation.id)).toHaveLength(5);
 });
 
-test("a person has at most a hundred sessions: the one used longest ago ends", async () => {
+onOneStore.test("a person has at most a hundred sessions: the one used longest ago ends", async () => {
   const { db } = gateway;
   const person = {
     id: "ada",

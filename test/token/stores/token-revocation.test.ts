@@ -6,6 +6,7 @@ import { until } from "../../support/child.ts";
 import { type Gateway, openGateway } from "../../support/gateway.ts";
 import { STREAM } from "../../support/publishing.ts";
 import { ENDPOINT, OFFER, openWhipGateway, type WhipGateway } from "../../support/whip-gateway.ts";
+import { onOneStore } from "../../support/whole-run.ts";
 
 const open: { close(): Promise<void> }[] = [];
 afterEach(async () => {
@@ -139,58 +140,65 @@ async function broadcasting(gateway: WhipGateway) {
 
 const ended = (gateway: WhipGateway) => gateway.media.commands.filter(({ command }) => command === "end");
 
-test("an organisation can have ten thousand tokens revoked one by one, without affecting another", async () => {
-  const gateway = await opened();
-  const [name, stranger] = [await streamOf(gateway), await gateway.newOrganisation("Other")];
-  const rows = Array.from({ length: 10_000 }, (_, at) => {
-    const value = `${gateway.organisation.hash}/made-up-${at}`;
-    const times = { updated_at: gateway.clock.ms, expires_at: gateway.clock.ms + 60_000 };
-    return { kind: "jti" as const, value, revision: 1, sequence: at + 1, ...times };
-  });
-  while (rows.length > 0) await gateway.db.insertInto("token_revocation").values(rows.splice(0, 1_000)).execute();
-  const again = await gateway.restart({ HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" });
-  open[0] = again;
-  const revoke = async (body: object, key = again.keys.administrator) =>
-    (await again.call("POST", "/webcaster/revoke", { body, key })).status;
-  expect(await revoke({ jti: "one-more" })).toBe(400);
-  expect(await revoke({ token: await issue(again, name) })).toBe(400);
-  expect(await revoke({ streamname: name })).toBe(200);
-  expect(await revoke({ jti: "one-more" }, stranger.keys.administrator)).toBe(200);
-  again.clock.ms += 60_000;
-  await until("they are forgotten", async () => (await revoke({ jti: "one-more" })) === 200);
-});
+onOneStore.test(
+  "an organisation can have ten thousand tokens revoked one by one, without affecting another",
+  async () => {
+    const gateway = await opened();
+    const [name, stranger] = [await streamOf(gateway), await gateway.newOrganisation("Other")];
+    const rows = Array.from({ length: 10_000 }, (_, at) => {
+      const value = `${gateway.organisation.hash}/made-up-${at}`;
+      const times = { updated_at: gateway.clock.ms, expires_at: gateway.clock.ms + 60_000 };
+      return { kind: "jti" as const, value, revision: 1, sequence: at + 1, ...times };
+    });
+    while (rows.length > 0) await gateway.db.insertInto("token_revocation").values(rows.splice(0, 1_000)).execute();
+    const again = await gateway.restart({ HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" });
+    open[0] = again;
+    const revoke = async (body: object, key = again.keys.administrator) =>
+      (await again.call("POST", "/webcaster/revoke", { body, key })).status;
+    expect(await revoke({ jti: "one-more" })).toBe(400);
+    expect(await revoke({ token: await issue(again, name) })).toBe(400);
+    expect(await revoke({ streamname: name })).toBe(200);
+    expect(await revoke({ jti: "one-more" }, stranger.keys.administrator)).toBe(200);
+    again.clock.ms += 60_000;
+    await until("they are forgotten", async () => (await revoke({ jti: "one-more" })) === 200);
+  },
+);
 
-test("an organisation can have the tokens of ten thousand streams revoked, and deleting a stream frees a place", async () => {
-  const gateway = await opened();
-  const first = await streamOf(gateway);
-  await revokeStream(gateway.db, first, gateway.clock.ms);
-  const rows = Array.from({ length: 9_999 }, (_, at) => {
-    const value = `${gateway.organisation.hash}-made-up-${at}`;
-    const times = { updated_at: gateway.clock.ms, expires_at: gateway.clock.ms + 3_600_000 };
-    return { kind: "stream" as const, value, revision: 1, sequence: 1, ...times };
-  });
-  while (rows.length > 0) await gateway.db.insertInto("token_revocation").values(rows.splice(0, 1_000)).execute();
-  const again = await gateway.restart({ HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" });
-  open[0] = again;
-  const [second, third] = [await streamOf(again), await streamOf(again)];
-  const revoke = async (streamname: string) => await again.call("POST", "/webcaster/revoke", { body: { streamname } });
-  const refused = await revoke(second);
-  expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining("limit of 10000")]);
-  expect((await revoke(first)).status).toBe(200);
-  const { id } = await again.db.selectFrom("stream").select("id").where("name", "=", first).executeTakeFirstOrThrow();
-  expect((await again.call("DELETE", `/stream/${id}`)).status).toBe(200);
-  expect((await revoke(first)).status).toBe(404);
-  await until("a place is free", async () => (await revoke(second)).status === 200);
-  expect((await revoke(third)).status).toBe(400);
-  again.clock.ms += 60_000;
-  const now = () => again.clock.ms;
-  const others = await openRevocations({
-    db: again.db,
-    clock: { now },
-    log: pino({ level: "silent" }),
-    forgetEveryMs: 0,
-  });
-  const row = again.db.selectFrom("token_revocation").select("value").where("value", "=", first);
-  await until("its row is deleted", async () => (await row.execute()).length === 0);
-  others.stop();
-});
+onOneStore.test(
+  "an organisation can have the tokens of ten thousand streams revoked, and deleting a stream frees a place",
+  async () => {
+    const gateway = await opened();
+    const first = await streamOf(gateway);
+    await revokeStream(gateway.db, first, gateway.clock.ms);
+    const rows = Array.from({ length: 9_999 }, (_, at) => {
+      const value = `${gateway.organisation.hash}-made-up-${at}`;
+      const times = { updated_at: gateway.clock.ms, expires_at: gateway.clock.ms + 3_600_000 };
+      return { kind: "stream" as const, value, revision: 1, sequence: 1, ...times };
+    });
+    while (rows.length > 0) await gateway.db.insertInto("token_revocation").values(rows.splice(0, 1_000)).execute();
+    const again = await gateway.restart({ HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" });
+    open[0] = again;
+    const [second, third] = [await streamOf(again), await streamOf(again)];
+    const revoke = async (streamname: string) =>
+      await again.call("POST", "/webcaster/revoke", { body: { streamname } });
+    const refused = await revoke(second);
+    expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining("limit of 10000")]);
+    expect((await revoke(first)).status).toBe(200);
+    const { id } = await again.db.selectFrom("stream").select("id").where("name", "=", first).executeTakeFirstOrThrow();
+    expect((await again.call("DELETE", `/stream/${id}`)).status).toBe(200);
+    expect((await revoke(first)).status).toBe(404);
+    await until("a place is free", async () => (await revoke(second)).status === 200);
+    expect((await revoke(third)).status).toBe(400);
+    again.clock.ms += 60_000;
+    const now = () => again.clock.ms;
+    const others = await openRevocations({
+      db: again.db,
+      clock: { now },
+      log: pino({ level: "silent" }),
+      forgetEveryMs: 0,
+    });
+    const row = again.db.selectFrom("token_revocation").select("value").where("value", "=", first);
+    await until("its row is deleted", async () => (await row.execute()).length === 0);
+    others.stop();
+  },
+);

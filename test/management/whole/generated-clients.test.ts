@@ -5,12 +5,12 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { provideGo, provideOapiCodegen } from "../../scripts/go.mjs";
-import { providePython } from "../../scripts/python.mjs";
-import { start } from "../support/child.ts";
-import { type Customer, startCustomer } from "../support/customer.ts";
-import { expectDecoded, expectEveryRoute, runProgram } from "../support/generated-client.ts";
-import { type Headgate, startHeadgate } from "../support/headgate.ts";
+import { provideGo, provideOapiCodegen } from "../../../scripts/go.mjs";
+import { providePython } from "../../../scripts/python.mjs";
+import { start } from "../../support/child.ts";
+import { type Customer, startCustomer } from "../../support/customer.ts";
+import { expectDecoded, expectEveryRoute, runProgram } from "../../support/generated-client.ts";
+import { type Headgate, startHeadgate } from "../../support/headgate.ts";
 
 const PROGRAMS = "test/fixtures/generated-clients";
 /** Kept between runs, so that unchanged code is not checked again. */
