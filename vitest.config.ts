@@ -29,9 +29,9 @@ const ON_BOTH_STORES = isWholeRun ? "test/**/{stores,either-store}/*.test.ts" : 
 /** Files excluded from a run that is not the whole one. */
 const leftOut = isWholeRun ? [] : [IN_WHOLE_RUN];
 
-/** Files in processes of their own, at most `maxWorkers` concurrently. */
+/** Files of a project of their own, at most `maxWorkers` concurrently. */
 const apart = (name: string, include: string, maxWorkers: number, groupOrder: number) => ({
-  test: { ...common, name, include: [include], exclude: leftOut, maxWorkers, sequence: { groupOrder } },
+  test: { ...common, name, include: [include], exclude: leftOut, isolate: false, maxWorkers, sequence: { groupOrder } },
 });
 
 export default defineConfig({

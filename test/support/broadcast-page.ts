@@ -1,7 +1,7 @@
 // The page /broadcast in headless Chromium, with a fake camera or none, each page in a context of its own. Records what
 // the browser would not keep: requests, violations of the page's policy, and the tracks it opened.
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { CHROMIUM } from "./browser-programs.ts";
+import { BROADCASTER } from "./browser-programs.ts";
 
 /** Long enough for slow machines. */
 const STAGE_LIMIT_MS = 20_000;
@@ -31,12 +31,19 @@ export interface Pages {
   close(): Promise<void>;
 }
 
-/** `cameras`: number of the machine's cameras. `answer`: what its user answers when a page requests camera,
- *  microphone or screen. */
-export async function startPages(given: { cameras?: number; answer?: "allow" | "deny" } = {}): Promise<Pages> {
-  const { cameras = 2, answer = "allow" } = given;
+export interface Machine {
+  /** Chromium's program, if it must be another one. */
+  readonly program?: string;
+  /** Number of the machine's cameras. */
+  readonly cameras?: number;
+  /** What its user answers when a page requests camera, microphone or screen. */
+  readonly answer?: "allow" | "deny";
+}
+
+export async function startPages(machine: Machine = {}): Promise<Pages> {
+  const { program = BROADCASTER, cameras = 2, answer = "allow" } = machine;
   const browser: Browser = await chromium.launch({
-    executablePath: CHROMIUM,
+    executablePath: program,
     args: [
       "--no-sandbox",
       "--disable-gpu",

@@ -1,6 +1,6 @@
 // The complete environment of /broadcast, as real programs: a customer who decides, the service, Chromium with fake
 // cameras, and a player.
-import { type BroadcastPage, type Pages, startPages } from "./broadcast-page.ts";
+import { type BroadcastPage, type Machine, type Pages, startPages } from "./broadcast-page.ts";
 import { run } from "./child.ts";
 import { type Customer, startCustomer } from "./customer.ts";
 import { type Headgate, startHeadgate } from "./headgate.ts";
@@ -21,11 +21,15 @@ export interface BroadcastStage {
   close(): Promise<void>;
 }
 
-export async function openBroadcastStage(env: Readonly<Record<string, string>> = {}): Promise<BroadcastStage> {
+/** `machine`: where the pages run. */
+export async function openBroadcastStage(
+  env: Readonly<Record<string, string>> = {},
+  machine: Machine = {},
+): Promise<BroadcastStage> {
   const customer = await startCustomer();
   const [headgate, pages] = await Promise.all([
     startHeadgate({ customer, env: { HEADGATE_LOG_LEVEL: "debug", ...env } }),
-    startPages(),
+    startPages(machine),
   ]);
   const opened: BroadcastPage[] = [];
   customer.answer({ status: 200 });

@@ -1,5 +1,5 @@
 // Twelve questions about the afternoon of events.mjs, each with what one clicks in the dashboard, from the overview on, and
-// what the page then says. docs/afternoon.md lists the same, and test/dashboard/afternoon.test.ts clicks them.
+// what the page then says. docs/afternoon.md lists the same, and test/dashboard/whole/afternoon.test.ts clicks them.
 import { ADA, ALARM, FAULT, SUBSCRIPTION, WRONG_NAME } from "./events.mjs";
 
 const history = (hall) => ["Streams", hall, "History"];

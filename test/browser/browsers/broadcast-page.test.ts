@@ -6,9 +6,10 @@ import axe from "axe-core";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { type Stage, startPages } from "../../support/broadcast-page.ts";
 import { type BroadcastStage, openBroadcastStage } from "../../support/broadcast-stage.ts";
+import { CHROMIUM } from "../../support/browser-programs.ts";
 import { until } from "../../support/child.ts";
 import { held } from "../../support/held.ts";
-import { inWholeRun } from "../../support/whole-run.ts";
+import { casesOfRun, inWholeRun } from "../../support/whole-run.ts";
 
 const PHONE = { viewport: { width: 360, height: 740 } };
 const ON_ITS_SIDE = { width: 740, height: 360 };
@@ -19,7 +20,8 @@ const REASON = "Your subscription is over";
 let stage: BroadcastStage;
 
 beforeAll(async () => {
-  stage = await openBroadcastStage();
+  // The shell has no screen wake locks and no permission prompts.
+  stage = await openBroadcastStage({}, { program: CHROMIUM });
 }, 60_000);
 afterEach(() => stage.reset());
 afterAll(() => stage?.close());
@@ -203,20 +205,24 @@ inWholeRun("a link that was withdrawn or truncated shows a message before the ca
   expect(await cutOff.says("#alerts")).toContain("This link is incomplete");
 });
 
-test.each([
-  ["no permission", { answer: "deny" }, "Camera and microphone are blocked"],
+const MACHINES = [
+  ["no permission", { answer: "deny", program: CHROMIUM }, "Camera and microphone are blocked"],
   ["no camera", { cameras: 0 }, "No camera found"],
-] as const)("%s is explained with what to do", async (_, machine, said) => {
-  const other = await startPages(machine);
-  try {
-    const broadcast = await stage.open("/broadcast", {}, other);
-    await broadcast.press();
-    await broadcast.page.waitForSelector("#alerts .notice");
-    expect(await broadcast.says("#alerts")).toContain(said);
-  } finally {
-    await other.close();
-  }
-});
+] as const;
+test.each(casesOfRun<(typeof MACHINES)[number]>(MACHINES, 2))(
+  "%s is explained with what to do",
+  async (_, machine, said) => {
+    const other = await startPages(machine);
+    try {
+      const broadcast = await stage.open("/broadcast", {}, other);
+      await broadcast.press();
+      await broadcast.page.waitForSelector("#alerts .notice");
+      expect(await broadcast.says("#alerts")).toContain(said);
+    } finally {
+      await other.close();
+    }
+  },
+);
 
 inWholeRun(
   "in every state and both colour schemes axe finds nothing serious and a phone scrolls in one direction",

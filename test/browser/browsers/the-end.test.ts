@@ -160,10 +160,9 @@ async function staysEnded(by: string): Promise<void> {
 }
 
 const title = (by: string) => `after an end by ${by}, page, client and v5 show who and why, and stay ended`;
-for (const by of ["the dashboard", "the customer's 403", "a revocation"]) test(title(by), () => staysEnded(by));
-for (const by of ["the API", "a lock"]) inWholeRun(title(by), () => staysEnded(by));
+test.concurrent(title("the dashboard"), () => staysEnded("the dashboard"));
 
-test("an encoder that an end refuses stays out for as long, with the reason in its log, and is then let in", async () => {
+test.concurrent("an encoder that an end refuses stays out for as long, with the reason in its log, and is then let in", async () => {
   const of = await newStream();
   const { headgate } = stage;
   const address = { name: of.name, seconds: 60 };
@@ -192,3 +191,7 @@ test("an encoder that an end refuses stays out for as long, with the reason in i
     return broadcast(`${headgate.rtmp}/${name}`, { seconds });
   }
 });
+
+// The same words by others are in whip-ended.test.ts and broadcast-words.test.ts.
+for (const by of ["the customer's 403", "a revocation", "the API", "a lock"])
+  inWholeRun(title(by), () => staysEnded(by));

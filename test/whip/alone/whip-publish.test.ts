@@ -13,7 +13,7 @@ import { type NginxRtmp, startNginxRtmp } from "../../support/nginx-rtmp.ts";
 import { inWholeRun } from "../../support/whole-run.ts";
 
 const IS_WHOLE = process.env.WHIP_IMPAIRMENT === "all";
-const BROADCAST_S = IS_WHOLE ? 20 : 10;
+const BROADCAST_S = IS_WHOLE ? 20 : 6;
 const BROADCAST_MS = BROADCAST_S * 1_000;
 /** The last packets have arrived when so long none has, ms. */
 const SETTLED_MS = 1_000;
@@ -26,8 +26,6 @@ const NETWORKS: readonly Network[] = IS_WHOLE
 /** A fifth of the time after which a lost packet is requested again, ms: a request and its answer pass here,
  *  perhaps twice. */
 const LATE_LIMIT_MS = 100;
-/** A vanished client is given up after 30 s (W19), and publish_done follows within a second. */
-const LOST_LIMIT_MS = 36_000;
 
 let customer: Customer;
 let upstream: NginxRtmp;
@@ -35,8 +33,6 @@ let upstream: NginxRtmp;
 let foreign: NginxRtmp;
 let headgate: Headgate;
 let chromium: Chromium;
-/** The stream of a tab that is killed before the first test, because giving it up takes time. */
-let killed: string;
 
 beforeAll(async () => {
   customer = await startCustomer();
@@ -51,11 +47,6 @@ beforeAll(async () => {
     },
   });
   chromium = await startChromium();
-  killed = await headgate.newStream();
-  const page = await chromium.open(headgate.whip(killed));
-  expect(await page.start()).toMatchObject({ status: 201 });
-  await until("some media", () => upstream.recording(killed));
-  await page.kill();
 }, 90_000);
 beforeEach(() => customer.answer({ status: 200 }));
 afterAll(async () => {
@@ -91,9 +82,9 @@ async function play(name: string): Promise<readonly Packet[]> {
   });
 }
 
-function doneOf(name: string, limitMs?: number) {
+function doneOf(name: string) {
   const find = () => customer.calls("publish_done").find(({ body }) => body.includes(`name=${name}`));
-  return until("publish_done", find, limitMs);
+  return until("publish_done", find);
 }
 
 async function streamsOf(file: string): Promise<Record<string, Record<string, unknown>>> {
@@ -293,10 +284,3 @@ test.each(NETWORKS)(
     if (network.loss <= 5 && isAsDescribed) expect(arrived).toBeGreaterThanOrEqual(sent * 0.99);
   },
 );
-
-test("a tab that is killed gets one publish_done, within 35 s", async () => {
-  await doneOf(killed, LOST_LIMIT_MS);
-  const metrics = async () => await (await fetch(`${headgate.metrics}/metrics`)).text();
-  await until("nothing is left to deliver", async () => /^headgate_outbox_events 0$/m.test(await metrics()));
-  expect(customer.calls("publish_done").filter(({ body }) => body.includes(killed))).toHaveLength(1);
-}, 60_000);

@@ -1,7 +1,9 @@
-// How soon a browser notices that we ended its publish: Chromium's own states, from the call of the API on.
+// How soon a browser notices that we ended its publish: Chromium's own states, from the call of the API on. And how soon
+// we give up a tab that was killed.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../support/child.ts";
 import { type Chromium, startChromium } from "../../support/chromium.ts";
+import { type Customer, startCustomer } from "../../support/customer.ts";
 import { mediaPasses, sessionOf } from "../../support/drop-outs.ts";
 import { type Headgate, startHeadgate } from "../../support/headgate.ts";
 import { isWholeRun } from "../../support/whole-run.ts";
@@ -10,17 +12,22 @@ import { isWholeRun } from "../../support/whole-run.ts";
 const TRIES = Number(process.env.WHIP_END_TRIES ?? (isWholeRun ? 3 : 1));
 /** The interval of the checks, and as much again for a busy machine; without the 403 it takes 16 s. */
 const FELT_LIMIT_MS = 5_000;
+/** A vanished client is given up after 30 s (W19), and publish_done follows within a second. */
+const LOST_LIMIT_MS = 36_000;
 
+let customer: Customer;
 let headgate: Headgate;
 let chromium: Chromium;
 
 beforeAll(async () => {
-  headgate = await startHeadgate();
+  customer = await startCustomer();
+  headgate = await startHeadgate({ customer });
   chromium = await startChromium();
 }, 60_000);
 afterAll(async () => {
   await chromium?.close();
   await headgate?.stop();
+  await customer?.close();
 });
 
 /** Names of the page's states and how long after the API's call each was entered, ms. */
@@ -51,7 +58,7 @@ async function statesAfterStop(settleMs: number): Promise<Readonly<Record<string
   return Object.fromEntries(states.map(([name, at]) => [name, at - asked]));
 }
 
-test("an end by the API closes DTLS immediately and fails the connection at the browser's next check", async () => {
+test.concurrent("an end by the API closes DTLS immediately and fails the connection at the browser's next check", async () => {
   const felt: number[] = [];
   for (let n = 0; n < TRIES; n += 1) {
     const states = await statesAfterStop(3_000 + ((n * 700) % 2_500));
@@ -61,3 +68,17 @@ test("an end by the API closes DTLS immediately and fails the connection at the 
   }
   expect(Math.max(...felt)).toBeLessThan(FELT_LIMIT_MS);
 }, 180_000);
+
+test.concurrent("a tab that is killed gets one publish_done, within 35 s", async () => {
+  const killed = await headgate.newStream();
+  const page = await chromium.open(headgate.whip(killed));
+  expect(await page.start()).toMatchObject({ status: 201 });
+  const session = await until("the session", () => sessionOf(headgate, killed));
+  await mediaPasses(headgate, session, 100);
+  await page.kill();
+  const done = () => customer.calls("publish_done").filter(({ body }) => body.includes(killed));
+  await until("publish_done", () => done().length > 0, LOST_LIMIT_MS, 250);
+  const metrics = async () => await (await fetch(`${headgate.metrics}/metrics`)).text();
+  await until("nothing is left to deliver", async () => /^headgate_outbox_events 0$/m.test(await metrics()));
+  expect(done()).toHaveLength(1);
+}, 90_000);

@@ -2,11 +2,11 @@
 // dashboard alone, from the overview on, with four clicks at most. docs/afternoon.md lists the same clicks.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { haveAnAfternoon } from "../../tools/afternoon/events.mjs";
-import { QUESTIONS } from "../../tools/afternoon/questions.mjs";
-import { until } from "../support/child.ts";
-import { type DashboardPage, PASSWORD, useDashboard } from "../support/dashboard.ts";
-import { freePort } from "../support/free-port.ts";
+import { haveAnAfternoon } from "../../../tools/afternoon/events.mjs";
+import { QUESTIONS } from "../../../tools/afternoon/questions.mjs";
+import { until } from "../../support/child.ts";
+import { type DashboardPage, PASSWORD, useDashboard } from "../../support/dashboard.ts";
+import { freePort } from "../../support/free-port.ts";
 
 const CLICKS_LIMIT = 4;
 /** Of the halls without a story, those that broadcast; `node tools/afternoon.mjs` has more. */
