@@ -19,9 +19,9 @@ import { broadcast, packetsOf } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { isMonotonic, ofTrack } from "../support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "../support/nginx-rtmp.ts";
-import { inWholeRun } from "../support/whole-run.ts";
+import { inWholeRun, isWholeRun } from "../support/whole-run.ts";
 
-const DROP_OUTS = Number(process.env.DROP_OUTS ?? 4);
+const DROP_OUTS = Number(process.env.DROP_OUTS ?? (isWholeRun ? 4 : 2));
 const STREAMS = Number(process.env.DROP_OUT_STREAMS ?? 2);
 /** The hold window here: longer than any drop-out may last under load. */
 const HOLD_S = 40;

@@ -9,6 +9,7 @@ import { openStore, type Store } from "../../ts/store/open.ts";
 import { pause } from "../support/pause.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { startPostgresPair } from "../support/postgres-pair.ts";
+import { casesOfRun } from "../support/whole-run.ts";
 
 const PROMISED_MS = 2_000;
 
@@ -42,10 +43,12 @@ async function behind(folders: readonly string[], database: string) {
 }
 const databaseOf = (url: string) => new URL(url).pathname.slice(1);
 
-test.each([
+const RESTS = [
   { before: "an idle connection", restMs: 1_500 },
   { before: "a connection that was used a moment ago", restMs: 0 },
-])(
+];
+
+test.each(casesOfRun(RESTS, 2))(
   "after the promotion the first statement is answered within two seconds, with $before",
   async ({ restMs }) => {
     const pair = await startPostgresPair();
