@@ -52,13 +52,14 @@ test("a full node reports it to load balancers, to its operator and to the other
   expect(await readiness(1)).toBe("ready\n");
   const full = expect.stringMatching(/^full: \d+ of 1 MB of memory are used$/);
   const shown = async () => JSON.parse(await node(1).command(["nodes"])) as { name: string; full: string | null }[];
-  await until("the others know it", async () => (await shown())[0]?.full !== null, NOTICED_LIMIT_MS);
+  const nodesOf = async () =>
+    ((await node(1).call("GET", "/deployment")) as { cluster: { full: string | null }[] }).cluster;
+  await until("the others know it", async () => (await nodesOf())[0]?.full !== null, NOTICED_LIMIT_MS);
   expect(await shown()).toMatchObject([
     { name: "a", state: "up", full },
     ...OTHERS.map((name) => ({ name, full: null })),
   ]);
-  const { cluster: nodes } = (await node(1).call("GET", "/deployment")) as { cluster: unknown };
-  expect(nodes).toMatchObject([{ name: "a", full }, ...OTHERS.map(() => ({ full: null }))]);
+  expect(await nodesOf()).toMatchObject([{ name: "a", full }, ...OTHERS.map(() => ({ full: null }))]);
 }, 120_000);
 
 test("an offer to a full node is sent to one with room, and only once", async () => {

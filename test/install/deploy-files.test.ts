@@ -107,7 +107,7 @@ describe("a first start", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "continues when that file cannot be written, and says how to make others",
     async () => {
       const dataDir = join(mkdtempSync(join(folder, "first-")), "data");

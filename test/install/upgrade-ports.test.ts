@@ -105,14 +105,14 @@ test.each(casesOfRun(["PostgreSQL", "file"] as const, 2))(
   LONG_MS,
 );
 
-/** That of the media is missing in the test of former processes, too. */
 const MISSING = [
   ["PostgreSQL", "node.port", { media: 20_000, node: 65_534 }],
   ["file", "media.port", { media: 65_534, node: 30_000 }],
   ["PostgreSQL", "media.port", { media: 65_534, node: 30_000 }],
 ] as const;
 
-test.each(casesOfRun(MISSING, 3))(
+// The short form is the test of former processes, which have the last port.
+inWholeRun.each(MISSING)(
   "with the store %s and no port left, %s is named before anything changes",
   async (store, setting, ports) => {
     const { host, service, upgrade } = await serving(store, ports);

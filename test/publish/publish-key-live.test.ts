@@ -2,10 +2,10 @@
 // does not.
 import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { type BroadcastStage, openBroadcastStage } from "../support/broadcast-stage.ts";
+import { type BroadcastStage, openBroadcastStage, withoutPages } from "../support/broadcast-stage.ts";
 import { until } from "../support/child.ts";
 import { broadcast } from "../support/ffmpeg.ts";
-import { casesOfRun, isWholeRun } from "../support/whole-run.ts";
+import { casesOfRun, inWholeRun, isWholeRun } from "../support/whole-run.ts";
 
 /** A browser, an encoder and the service share the machine with other load. */
 vi.setConfig({ testTimeout: 90_000 });
@@ -15,7 +15,8 @@ let stage: BroadcastStage;
 const keys: string[] = [];
 
 beforeAll(async () => {
-  stage = await openBroadcastStage({ HEADGATE_LOG_LEVEL: "trace", HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" });
+  const env = { HEADGATE_LOG_LEVEL: "trace", HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" };
+  stage = await openBroadcastStage(env, isWholeRun ? undefined : withoutPages);
   await stage.headgate.call("PUT", "/organisation/settings", { publish_key: true });
 }, 90_000);
 afterEach(() => stage.reset());
@@ -117,7 +118,7 @@ test("WHIP tells what is missing in a problem document, and opens with the addre
   expect(rtmp.streamname).not.toContain("key");
 });
 
-test("a browser broadcasts with the stream key, and with a link that has none", async () => {
+inWholeRun("a browser broadcasts with the stream key, and with a link that has none", async () => {
   const stream = await newStream();
   const { streamname, stream_key } = stream.ingest.rtmp;
   const { page, ...one } = await stage.open("/broadcast");

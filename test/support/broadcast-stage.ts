@@ -21,11 +21,20 @@ export interface BroadcastStage {
   close(): Promise<void>;
 }
 
-export async function openBroadcastStage(env: Readonly<Record<string, string>> = {}): Promise<BroadcastStage> {
+/** What a stage without a browser is given instead of `startPages`. */
+export const withoutPages = async (): Promise<Pages> => ({
+  open: () => Promise.reject(new Error("this stage has no browser")),
+  close: async () => {},
+});
+
+export async function openBroadcastStage(
+  env: Readonly<Record<string, string>> = {},
+  startBrowser: () => Promise<Pages> = startPages,
+): Promise<BroadcastStage> {
   const customer = await startCustomer();
   const [headgate, pages] = await Promise.all([
     startHeadgate({ customer, env: { HEADGATE_LOG_LEVEL: "debug", ...env } }),
-    startPages(),
+    startBrowser(),
   ]);
   const opened: BroadcastPage[] = [];
   customer.answer({ status: 200 });

@@ -179,7 +179,7 @@ const MOMENTS = [
   ["yours", true],
 ] as const;
 
-test.each(casesOfRun(MOMENTS, 4))(
+inWholeRun.each(MOMENTS)(
   "a new process that dies at the word %s leaves a service that accepts publishes",
   async (word, succeeds) => {
     const service = await serving({ DIE_AT: word });
