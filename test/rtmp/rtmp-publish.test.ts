@@ -10,6 +10,7 @@ import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { content, isMonotonic, payloadBytes, startsAtKeyframe } from "../support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "../support/nginx-rtmp.ts";
 import { startResettingProxy } from "../support/resetting-proxy.ts";
+import { casesOfRun } from "../support/whole-run.ts";
 
 /** An update is sent 5 s after the publish was accepted, and may be late on a busy machine. */
 const BROADCAST_S = 10;
@@ -220,7 +221,7 @@ describe("an address", () => {
     ]);
   }
 
-  test.each([
+  const forms = [
     ["OBS with multitrack video and the whole address as server", "live/NAME?passcode=x", "?passcode=x", "passcode=x"],
     ["Larix, with the name in the address and as key", "live/NAME", "NAME?passcode=a%2Fb", "passcode=a%2Fb"],
     ["a pasted key with blanks and a line break", "live", " NAME?passcode=x\r\n", "passcode=x"],
@@ -228,7 +229,9 @@ describe("an address", () => {
     ["slashes", "/live//", "/NAME/?passcode=/x/", "passcode=/x/"],
     ["Flash Media Server's way", "live/_definst_", "mp4:NAME?passcode=x", "passcode=x"],
     ["an encoded question mark", "live", "NAME%3Fpasscode%3Dx", "passcode=x"],
-  ])(
+  ] as const;
+
+  test.each(casesOfRun(forms, 3))(
     "%s",
     async (_, app, key, wanted) => {
       const [before, ended] = [customer.calls("publish").length, customer.calls("publish_done").length];

@@ -166,7 +166,7 @@ describe.sequential(`a store of ${STREAMS} streams`, () => {
     LONG_MS,
   );
 
-  test(
+  inWholeRun(
     "is served from PostgreSQL afterwards, and accepts a publish",
     async () => {
       await requireWorking(original, databaseUrl);
