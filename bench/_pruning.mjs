@@ -23,12 +23,13 @@ const NOTHING = { publishes: 0, audit: 0, deliveries: 0, denied: 0 };
  *    rows: number;
  *    seconds?: number;
  *    rounds?: number;
+ *    warmUpSeconds?: number;
  *    databaseUrl?: string | null;
  *  }) => Promise<{
  *    kinds: { kind: string; rows: number; slowest: number; statements: number; alone: number[]; beside: number[] }[];
  *    denied: number;
  *  }>} */
-export async function pruning({ rows, seconds = 8, rounds = 1, databaseUrl = null }) {
+export async function pruning({ rows, seconds = 8, rounds = 1, warmUpSeconds = WARM_UP_SECONDS, databaseUrl = null }) {
   if (databaseUrl !== null) await requireEmpty(databaseUrl);
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-"));
   const forget = () => rmSync(folder, { recursive: true, force: true });
@@ -42,7 +43,7 @@ export async function pruning({ rows, seconds = 8, rounds = 1, databaseUrl = nul
     console.log(`${rows} publishes, filled in ${((performance.now() - started) / 1_000).toFixed(0)} s`);
     const gateway = await openPublishing({ deadlineMs: DEADLINE_MS }, folder, clock, databaseUrl);
     try {
-      return await measure(gateway, customer, { seconds, rounds });
+      return await measure(gateway, customer, { seconds, rounds, warmUpSeconds });
     } finally {
       await gateway.close();
     }
@@ -55,7 +56,7 @@ export async function pruning({ rows, seconds = 8, rounds = 1, databaseUrl = nul
   }
 }
 
-async function measure(gateway, customer, { seconds, rounds }) {
+async function measure(gateway, customer, { seconds, rounds, warmUpSeconds }) {
   await gateway.addOrganisation("bbbbb", customer.url, STREAMS);
   let asked = 0;
   let denied = 0;
@@ -66,7 +67,7 @@ async function measure(gateway, customer, { seconds, rounds }) {
     else denied += 1;
     return tookMs;
   };
-  await offer(PER_SECOND, WARM_UP_SECONDS, ask);
+  await offer(PER_SECOND, warmUpSeconds, ask);
   const found = [];
   for (const kind of Object.keys(KEPT)) {
     const times = { alone: [], beside: [] };

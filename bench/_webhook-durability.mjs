@@ -21,8 +21,8 @@ function fails(call) {
   return ["reset", 500, 503, 429, 302][Math.floor(Math.random() * 5)];
 }
 
-/** @type {(count?: number) => Promise<{ accepted: number; done: number; repeated: number; wrong: string[]; failures: number }>} */
-export async function durability(count = 1_000) {
+/** @type {(count?: number, restartEvery?: number) => Promise<{ accepted: number; done: number; repeated: number; wrong: string[]; failures: number }>} */
+export async function durability(count = 1_000, restartEvery = RESTART_EVERY) {
   let skipped = 0;
   const passing = { now: () => clock.now() + skipped };
   const settings = { deadlineMs: 2_500 };
@@ -46,7 +46,7 @@ export async function durability(count = 1_000) {
       }),
     );
     await gateway.recorded();
-    if ((at + TOGETHER) % RESTART_EVERY !== 0) continue;
+    if ((at + TOGETHER) % restartEvery !== 0) continue;
     restarts += 1;
     if (restarts % 2 === 0) await customer.restart();
     else gateway = await gateway.crash();

@@ -18,7 +18,7 @@ export async function isolation(
   const [hanging, good] = [await startCustomer("hang"), await startCustomer("ok")];
   const gateway = await openPublishing();
   for (let round = 0; round < rounds; round += 1) {
-    await gateway.addOrganisation(`aaaaa${round}`, hanging.url, A_STREAMS);
+    await gateway.addOrganisation(`aaaaa${round}`, hanging.url, Math.min(A_STREAMS, 2 * ofA * secondsOfA));
   }
   await gateway.addOrganisation("bbbbb", good.url, B_STREAMS);
   const askB = async (at) => {

@@ -1,4 +1,5 @@
-// Any node answers for any publish: every command through a node that does not run it.
+// Any node answers for any publish: every command through a node that does not run it; and a publish and its backup, which
+// run on the same node, to which every other node forwards a switch.
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,7 +11,7 @@ import { type Customer, startCustomer } from "../support/customer.ts";
 import { type Broadcast, broadcast, type Packet, packetsOf } from "../support/ffmpeg.ts";
 import type { Headgate } from "../support/headgate.ts";
 import { ofTrack } from "../support/judge.ts";
-import { inWholeRun } from "../support/whole-run.ts";
+import { casesOfRun, inWholeRun } from "../support/whole-run.ts";
 
 let customer: Customer;
 let cluster: Cluster;
@@ -111,12 +112,14 @@ describe("through a node that does not run it", () => {
     await until("its end", () => broadcasts.at(-1)?.stderr().length !== 0);
   });
 
-  test.each([
+  const endings: readonly (readonly [what: string, method: string, path: (of: Session) => string])[] = [
     ["kicked", "POST", (of: Session) => `/session/${of.client_id}/kick`],
     ["stopped", "PUT", (of: Session) => `/stream/${of.stream}/stop`],
     ["locked", "PUT", (of: Session) => `/stream/${of.stream}/lock`],
     ["deleted", "DELETE", (of: Session) => `/stream/${of.stream}`],
-  ])("a publish is %s", async (_, method, path) => {
+  ];
+
+  test.each(casesOfRun(endings, 2))("a publish is %s", async (_, method, path) => {
     const session = await live();
     expect(await asked(method, path(session))).toMatchObject({ status: 200 });
     await until("its end", () => done(session.streamname).length === 1);
@@ -226,3 +229,44 @@ inWholeRun(
     expect(streams).toMatchObject([{ state: "locked" }]);
   },
 );
+
+interface PairSession {
+  readonly client_id: number;
+  readonly streamname: string;
+  readonly backup: boolean;
+  readonly on_air: boolean;
+  readonly bytes_in: number;
+}
+
+function send(node: Headgate, name: string): void {
+  broadcasts.push(broadcast(`${node.rtmp}/${name}`, { seconds: 600, size: "160x90", gop: 25 }));
+}
+
+const liveOf = (name: string, backup: boolean) =>
+  until(`${backup ? "backup" : "publish"} of ${name}`, async () => {
+    const all = (await b().call("GET", "/session")) as unknown as PairSession[];
+    return all.find((of) => of.streamname === name && of.backup === backup && of.bytes_in > 0);
+  });
+
+test("a backup on another node is refused with the reason, and one on the stream's own node can be switched to from any node", {
+  timeout: 180_000,
+}, async () => {
+  const stream = (await a().call("POST", "/stream")) as { id: string; ingest: { rtmp: { streamname: string } } };
+  const name = stream.ingest.rtmp.streamname;
+  send(a(), name);
+  const main = await liveOf(name, false);
+  const refused = broadcast(`${b().rtmp}/${name}?backup=1`, { seconds: 600, size: "160x90" });
+  expect(await refused.exit).not.toBe(0);
+  expect(refused.stderr()).toContain("live on another server of the service: publish its backup there");
+  expect(customer.calls("publish").filter(({ body }) => body.includes(name))).toHaveLength(1);
+  send(a(), `${name}?backup=1`);
+  const backup = await liveOf(name, true);
+  expect([main.on_air, backup.on_air]).toEqual([true, false]);
+  const switched = await until("the backup is on air", async () => {
+    const answer = await b().call("PUT", `/stream/${stream.id}/switch`, { to: backup.client_id });
+    return answer.on_air === true ? answer : null;
+  });
+  expect(switched).toEqual({ client_id: backup.client_id, on_air: true });
+  const [now, then] = [await liveOf(name, false), await liveOf(name, true)];
+  expect([now.on_air, then.on_air]).toEqual([false, true]);
+});

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { pino } from "pino";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, type TestContext, test } from "vitest";
 import { joinCluster } from "../../ts/cluster/membership.ts";
 import { createPulledBytes } from "../../ts/publish/bytes/pulled-bytes.ts";
 import { createUpdate } from "../../ts/publish/updates.ts";
@@ -21,16 +21,20 @@ const NEVER = new Promise<never>(() => {});
 let server: PostgresServer;
 let store: Store;
 let dataDir: string;
-beforeEach(async () => {
+beforeAll(async () => {
   server = await startPostgres();
   dataDir = mkdtempSync(join(tmpdir(), "headgate-lifeline-"));
-  store = await openStore({ dataDir, databaseUrl: await server.newDatabase(), node: { name: "a" } });
 });
-afterEach(async () => {
-  await store.close();
+afterAll(async () => {
   await server.close();
   rmSync(dataDir, { recursive: true });
 });
+
+/** A store for one test. */
+async function opened({ onTestFinished }: TestContext): Promise<void> {
+  store = await openStore({ dataDir, databaseUrl: await server.newDatabase(), node: { name: "a" } });
+  onTestFinished(() => store.close());
+}
 
 async function member(events: { readonly alive: () => Promise<void>; readonly gone: () => Promise<void> }) {
   const cluster = await joinCluster({ db: store.lifeline, name: "a", version: "test", log });
@@ -42,7 +46,8 @@ const beatsOf = async (epoch: number) => {
   return Number(row?.beats);
 };
 
-test("heartbeats go on while everything else of the node waits: requests to it, ends of others, every connection", async () => {
+test("heartbeats go on while everything else of the node waits: requests to it, ends of others, every connection", async (context) => {
+  await opened(context);
   // A node that is gone, which is noticed by its absence.
   await sql`insert into node (epoch, name, version, state, beats, beat_at, started_at, status)
     values (900, 'b', 'test', 'up', 1, 0, 0, ${JSON.stringify(NOTHING)})`.execute(store.db);
@@ -64,7 +69,8 @@ test("heartbeats go on while everything else of the node waits: requests to it, 
   await cluster.leave();
 }, 60_000);
 
-test("bytes of two thousand pulls are recorded in one statement, once each", async () => {
+test("bytes of two thousand pulls are recorded in one statement, once each", async (context) => {
+  await opened(context);
   await sql`insert into organisation (id, hash, name, plan, enabled, created_at, updated_at)
     values ('o', 'Ab1Cd', 'Org', 'paid', 1, 0, 0)`.execute(store.db);
   await sql`insert into stream (id, organisation_id, name, state, tags, created_at, updated_at)

@@ -5,9 +5,11 @@ import { NO_MEDIA } from "../../ts/media/events.ts";
 import { ensureFirstOrganisation } from "../../ts/organisation/organisations.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
 import { until } from "../support/publishing.ts";
+import { databasesWithTables } from "../support/stores.ts";
 import { type Node, type Nodes, openNodes } from "../support/two-nodes.ts";
 
 let server: PostgresServer;
+let newDatabase: () => Promise<string>;
 let nodes: Nodes;
 let [here, there]: Node[] = [];
 let key = "";
@@ -15,10 +17,11 @@ let stream: { readonly id: string; readonly name: string };
 
 beforeAll(async () => {
   server = await startPostgres();
+  newDatabase = await databasesWithTables(server);
 });
 afterAll(() => server.close());
 beforeEach(async () => {
-  nodes = await openNodes(await server.newDatabase());
+  nodes = await openNodes(await newDatabase());
   [here, there] = [await nodes.add(), await nodes.add()];
   const first = await ensureFirstOrganisation(here.db, null, nodes.clock.ms);
   key = first.outcome === "created" ? (first.key ?? "") : "";

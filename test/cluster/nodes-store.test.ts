@@ -12,6 +12,7 @@ import { deliveryBytes } from "../../ts/store/delivery-size.ts";
 import { prune } from "../../ts/store/retention.ts";
 import { together } from "../../ts/store/statements/together.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { databasesWithTables } from "../support/stores.ts";
 import { type Node, type Nodes, openNodes } from "../support/two-nodes.ts";
 
 const DAY_MS = 86_400_000;
@@ -19,14 +20,16 @@ const DAYS = { publishes: 90, audit: 400, deliveries: 30, denied: 7 };
 const silent = pino({ level: "silent" });
 
 let server: PostgresServer;
+let newDatabase: () => Promise<string>;
 let nodes: Nodes;
 
 beforeAll(async () => {
   server = await startPostgres();
+  newDatabase = await databasesWithTables(server);
 });
 afterAll(() => server.close());
 beforeEach(async () => {
-  nodes = await openNodes(await server.newDatabase());
+  nodes = await openNodes(await newDatabase());
 });
 afterEach(() => nodes.close());
 
@@ -42,6 +45,8 @@ const isUnique = (values: readonly unknown[]) => new Set(values).size === values
 const organisationOf = ({ db }: Node) => db.selectFrom("organisation").selectAll().executeTakeFirstOrThrow();
 
 test("three nodes that start on an empty database create one organisation, one administrator and one key, each shown once", async () => {
+  await nodes.close();
+  nodes = await openNodes(await server.newDatabase());
   const started = await Promise.all(
     many(3, async () => {
       const node = await nodes.add();

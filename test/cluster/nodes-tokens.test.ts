@@ -10,19 +10,22 @@ import { loadTokenKeys } from "../../ts/token/keys.ts";
 import { revokeStream } from "../../ts/token/revocations.ts";
 import { rotateTokenKeys } from "../../ts/token/rotation.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { databasesWithTables } from "../support/stores.ts";
 import { type Node, type Nodes, openNodes } from "../support/two-nodes.ts";
 
 const DAY_MS = 86_400_000;
 
 let server: PostgresServer;
+let newDatabase: () => Promise<string>;
 let nodes: Nodes;
 
 beforeAll(async () => {
   server = await startPostgres();
+  newDatabase = await databasesWithTables(server);
 });
 afterAll(() => server.close());
 beforeEach(async () => {
-  nodes = await openNodes(await server.newDatabase());
+  nodes = await openNodes(await newDatabase());
 });
 afterEach(() => nodes.close());
 

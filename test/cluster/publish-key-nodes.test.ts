@@ -4,9 +4,11 @@ import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
 import { until } from "../support/publishing.ts";
+import { databasesWithTables } from "../support/stores.ts";
 import { type Node, type Nodes, openNodes } from "../support/two-nodes.ts";
 
 let server: PostgresServer;
+let newDatabase: () => Promise<string>;
 let nodes: Nodes;
 let one: Node;
 let other: Node;
@@ -15,10 +17,11 @@ let requests = 0;
 
 beforeAll(async () => {
   server = await startPostgres();
+  newDatabase = await databasesWithTables(server);
 });
 afterAll(() => server.close());
 beforeEach(async () => {
-  nodes = await openNodes(await server.newDatabase());
+  nodes = await openNodes(await newDatabase());
   [one, other] = [await nodes.add(), await nodes.add()];
   const now = nodes.clock.ms;
   const organisation = await addOrganisation(one.db, "Org", now);

@@ -9,6 +9,7 @@ import { SETTING_KEYS, settingOf } from "../../ts/settings.ts";
 import { run, start, until } from "../support/child.ts";
 import { startHeadgate } from "../support/headgate.ts";
 import { startPostgres } from "../support/postgres.ts";
+import { casesOfRun, inWholeRun } from "../support/whole-run.ts";
 
 const UNIT = "deploy/systemd/headgate.service";
 const LIMIT_MS = 180_000;
@@ -64,10 +65,12 @@ describe("a first start", () => {
   const isReady = (child: ReturnType<typeof serve>) =>
     until("it is ready", () => child.stdout().includes('"ready":true'), 120_000);
 
-  test.each([
+  const logged = [
     ["the journal", 'export JOURNAL_STREAM="$(stat -L -c %d:%i /dev/fd/2)";', {}],
     ["anything, when the setting says so", "", { HEADGATE_BOOTSTRAP_SHOW: "file" }],
-  ])(
+  ] as const;
+
+  test.each(casesOfRun(logged, 2))(
     "writes key and password to a file of the data directory when standard error is %s",
     async (_, before, env) => {
       const dataDir = join(mkdtempSync(join(folder, "first-")), "data");
@@ -89,7 +92,7 @@ describe("a first start", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "writes them there as well when standard error is a file",
     async () => {
       const dataDir = join(mkdtempSync(join(folder, "first-")), "data");
@@ -104,7 +107,7 @@ describe("a first start", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "continues when that file cannot be written, and says how to make others",
     async () => {
       const dataDir = join(mkdtempSync(join(folder, "first-")), "data");

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { start } from "../support/child.ts";
+import { inWholeRun } from "../support/whole-run.ts";
 
 let folder: string;
 
@@ -36,7 +37,7 @@ test("doctor checks everything else and says why the core does not load", async 
   expect(code).toBe(1);
 });
 
-test("doctor names missing files of pages", async () => {
+inWholeRun("doctor names missing files of pages", async () => {
   rmSync(join(folder, "dist/dashboard/page.html"));
   const { out } = await headgate("doctor");
   expect(out).toMatch(/^BAD {2}pages: missing in .*dist\/: dashboard\/page\.html\n +why: people who open these pages/m);
@@ -54,7 +55,7 @@ test("commands that only use the store work", async () => {
   expect([code, err]).toEqual([0, ""]);
 });
 
-test("a missing library is named, with what to do", async () => {
+inWholeRun("a missing library is named, with what to do", async () => {
   rmSync(join(folder, "ts/native/headgate.node"));
   const { code, err } = await headgate("serve");
   expect(err).toMatch(

@@ -7,6 +7,7 @@ import { outlivesSuccessors } from "../../ts/handover/inherited.ts";
 import { until } from "../support/child.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
+import { isWholeRun } from "../support/whole-run.ts";
 
 const LONG_MS = 180_000;
 const START_MS = 90_000;
@@ -60,7 +61,7 @@ testInNamespace(
   LONG_MS,
 );
 
-testInNamespace(
+test.runIf(isWholeRun && isAllowed())(
   "the container ends with 1 when the new process dies after the first one's last publish",
   async () => {
     const { service, next } = await upgraded();

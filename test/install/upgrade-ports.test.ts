@@ -11,7 +11,7 @@ import { start, until } from "../support/child.ts";
 import { type Broadcast, broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
-import { inWholeRun } from "../support/whole-run.ts";
+import { casesOfRun, inWholeRun } from "../support/whole-run.ts";
 
 const LONG_MS = 180_000;
 /** More than a process tried before that counted up to eight. */
@@ -87,7 +87,7 @@ async function serving(store: "file" | "PostgreSQL", ports: { readonly media: nu
   };
 }
 
-test.each(["file", "PostgreSQL"] as const)(
+test.each(casesOfRun(["PostgreSQL", "file"] as const, 2))(
   "with the store %s a new process takes ports beyond those of others, and says which",
   async (store) => {
     const { host, upgrade } = await serving(store, { media: 20_000, node: 30_000 });
@@ -105,11 +105,14 @@ test.each(["file", "PostgreSQL"] as const)(
   LONG_MS,
 );
 
-test.each([
+const MISSING = [
+  ["PostgreSQL", "node.port", { media: 20_000, node: 65_534 }],
   ["file", "media.port", { media: 65_534, node: 30_000 }],
   ["PostgreSQL", "media.port", { media: 65_534, node: 30_000 }],
-  ["PostgreSQL", "node.port", { media: 20_000, node: 65_534 }],
-] as const)(
+] as const;
+
+// The short form is the test of former processes, which have the last port.
+inWholeRun.each(MISSING)(
   "with the store %s and no port left, %s is named before anything changes",
   async (store, setting, ports) => {
     const { host, service, upgrade } = await serving(store, ports);

@@ -8,7 +8,7 @@ import { rehearse } from "../../tools/upgrade/rehearsal.mjs";
 import { MIGRATIONS, type Migration, migrate } from "../../ts/store/migrations.ts";
 import { openPool, postgresDialect } from "../../ts/store/postgres.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
-import { inWholeRun } from "../support/whole-run.ts";
+import { casesOfRun, inWholeRun } from "../support/whole-run.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** The last migration that nodes of an older version need not tolerate: that of the first version with
@@ -114,7 +114,7 @@ test("since nodes run beside each other, migrations remove nothing that the prev
   expect(await complaintsOf(MIGRATIONS, first)).toEqual([]);
 });
 
-test.each([
+const BREAKING = [
   ["alter table thing drop column a", "thing.a is gone"],
   ["alter table thing rename column a to b", "thing.a is gone"],
   ["drop table thing", "thing.a is gone"],
@@ -123,7 +123,9 @@ test.each([
   ["alter table thing add column b text not null", "thing.b must be given, and was not there"],
   ["alter table thing add constraint c check (a <> '')", "thing: CHECK ((a <> ''::text)) is new"],
   ["create unique index c on thing (a)", "thing: CREATE UNIQUE INDEX c ON public.thing USING btree (a) is new"],
-])("a breaking migration is detected: %s", async (statement, complaint) => {
+] as const;
+
+test.each(casesOfRun(BREAKING, 3))("a breaking migration is detected: %s", async (statement, complaint) => {
   const step = (name: string, text: string): Migration => ({
     name,
     up: async (db) => void (await sql.raw(text).execute(db)),

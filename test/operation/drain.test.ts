@@ -38,7 +38,7 @@ async function publishing(drainS: number): Promise<Headgate> {
   return started;
 }
 
-test("open event streams do not delay the end: they end with the service", async () => {
+inWholeRun("open event streams do not delay the end: they end with the service", async () => {
   const { process: service, http, apiKey } = await publishing(0);
   const answer = await fetch(`${http}/organisation/events`, { headers: { "x-service-apikey": apiKey } });
   expect(answer.status).toBe(200);

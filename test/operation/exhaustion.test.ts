@@ -128,7 +128,7 @@ test(
   180_000 + EXHAUSTED_MS,
 );
 
-test(
+inWholeRun(
   "a control group with little memory left stops new work until more is free",
   async () => {
     const group = memoryGroup();

@@ -1,7 +1,7 @@
 // HTTP clients that disconnect during a request: nothing of it remains, and it is not logged as an error of
-// the service.
+// the service. And how slow and excessive clients are handled.
 import { readFileSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/child.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
@@ -70,3 +70,40 @@ function lines(): { readonly level: number; readonly route?: string; readonly st
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line));
 }
+
+/** The data received before the connection is closed, and how long that took, ms. */
+function heard(socket: Socket): Promise<{ readonly text: string; readonly ms: number }> {
+  const began = performance.now();
+  let text = "";
+  socket.setEncoding("utf8").on("data", (part: string) => {
+    text += part;
+  });
+  return new Promise((resolve) => {
+    socket.on("error", () => {}).once("close", () => resolve({ text, ms: performance.now() - began }));
+  });
+}
+
+test("slow and excessive clients are disconnected in time, each by its own limit", async () => {
+  const port = Number(new URL(headgate.http).port);
+  const open = (text: string) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.write(text);
+    return { socket, heard: heard(socket) };
+  };
+  const slowHeaders = open("GET /organisation HTTP/1.1\r\nhost: a\r\nx-a: ");
+  const slowBody = open("POST /webcaster/verify HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{");
+  const idle = open("GET /organisation HTTP/1.1\r\nhost: a\r\n\r\n");
+  const greedy = open(`GET /organisation HTTP/1.1\r\nhost: a\r\nx-a: ${"a".repeat(17_000)}\r\n\r\n`);
+  // One byte a second does not extend the limit.
+  const dripping = setInterval(() => slowHeaders.socket.writable && slowHeaders.socket.write("a"), 1_000);
+  const answers = await Promise.all([slowHeaders.heard, slowBody.heard, idle.heard, greedy.heard]);
+  clearInterval(dripping);
+  const [headers, body, idling, big] = answers;
+  expect(headers.text).toMatch(/^HTTP\/1\.1 408 /);
+  expect(headers.ms).toBeGreaterThan(4_500);
+  expect(body.ms).toBeGreaterThan(9_500);
+  expect(idling.text).toMatch(/^HTTP\/1\.1 403 /);
+  expect(big.text).toMatch(/^HTTP\/1\.1 431 /);
+  // Generous for a busy machine: Node's own checks would come after 30 s.
+  for (const { ms } of answers) expect(ms).toBeLessThan(25_000);
+}, 60_000);

@@ -7,6 +7,7 @@ import { type Customer, startCustomer } from "../support/customer.ts";
 import { broadcast, packetsOf } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { type NginxRtmp, startNginxRtmp } from "../support/nginx-rtmp.ts";
+import { inWholeRun } from "../support/whole-run.ts";
 
 let customer: Customer;
 let upstream: NginxRtmp;
@@ -52,23 +53,29 @@ test("publishes, players, upstreams and bytes are counted, and the bytes are tho
   expect(text).toContain(`headgate_media_bytes_total{direction="out"} ${done.get("bytes_out")}`);
 }, 120_000);
 
-test("connections past the configured limit, kernel drops and failed transcoders are counted", async () => {
-  const limited = await startHeadgate({ env: { HEADGATE_LIMITS_RTMP_CONNECTIONS_PER_ADDRESS: "1" } });
-  const sockets = [];
-  try {
-    for (let each = 0; each < 3; each += 1) {
-      const socket = connect(Number(new URL(limited.rtmp).port), "127.0.0.1").on("error", () => {});
-      sockets.push(socket);
-      await once(socket, "connect");
+inWholeRun(
+  "connections past the configured limit, kernel drops and failed transcoders are counted",
+  async () => {
+    const limited = await startHeadgate({ env: { HEADGATE_LIMITS_RTMP_CONNECTIONS_PER_ADDRESS: "1" } });
+    const sockets = [];
+    try {
+      for (let each = 0; each < 3; each += 1) {
+        const socket = connect(Number(new URL(limited.rtmp).port), "127.0.0.1").on("error", () => {});
+        sockets.push(socket);
+        await once(socket, "connect");
+      }
+      await until("two refusals", async () =>
+        (await scraped(limited)).includes("\nheadgate_rtmp_connection_refused_total 2\n"),
+      );
+      const text = await scraped(limited);
+      expect(text).toContain(
+        "\n# TYPE headgate_media_kernel_drops_total counter\nheadgate_media_kernel_drops_total 0\n",
+      );
+      expect(text).toContain("\nheadgate_transcoder_failed_total 0\n");
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await limited.stop();
     }
-    await until("two refusals", async () =>
-      (await scraped(limited)).includes("\nheadgate_rtmp_connection_refused_total 2\n"),
-    );
-    const text = await scraped(limited);
-    expect(text).toContain("\n# TYPE headgate_media_kernel_drops_total counter\nheadgate_media_kernel_drops_total 0\n");
-    expect(text).toContain("\nheadgate_transcoder_failed_total 0\n");
-  } finally {
-    for (const socket of sockets) socket.destroy();
-    await limited.stop();
-  }
-}, 60_000);
+  },
+  60_000,
+);

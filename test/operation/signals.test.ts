@@ -14,6 +14,7 @@ import { testCertificates } from "../support/customer.ts";
 import { type Broadcast, broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { pause } from "../support/pause.ts";
+import { casesOfRun, inWholeRun } from "../support/whole-run.ts";
 
 const LONG_MS = 120_000;
 const IGNORED = Object.entries(SIGNALS).flatMap(([name, effect]) => (effect === "ignore" ? [name] : []));
@@ -75,7 +76,7 @@ test(
   LONG_MS,
 );
 
-test.each(["SIGQUIT", "SIGPWR", "SIGXCPU"] as const)(
+test.each(casesOfRun(["SIGXCPU", "SIGQUIT", "SIGPWR"] as const, 3))(
   "%s lets the running publish end",
   async (signal) => {
     const service = await serving();
@@ -126,7 +127,7 @@ test(
   LONG_MS,
 );
 
-test(
+inWholeRun(
   "SIGHUP uses another certificate at once, also from another file, on both ports",
   async () => {
     const { cert, key, renewed } = testCertificates();

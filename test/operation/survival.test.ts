@@ -133,41 +133,45 @@ inWholeRun(
   },
 );
 
-test(`${DROP_OUTS} drop-outs of one to nine seconds are one connection at the upstream`, {
-  timeout: 3_600_000,
-}, async () => {
-  const figures: { readonly audioHoleMs: number; readonly videoHoleMs: number }[] = [];
-  const failures: string[] = [];
-  let done = 0;
-  await Promise.all(
-    Array.from({ length: STREAMS }, async (_, stream) => {
-      const { name } = await newStream();
-      let running = await encoderOf(headgate, name);
-      while (done < DROP_OUTS) {
-        done += 1;
-        // One to nine seconds, evenly distributed; every eighth is silent instead of disconnected.
-        const gapMs = 1_000 + ((done * 3 + stream) % 9) * 1_000;
-        const kind: DropOut = done % 8 === 0 ? "silent" : "killed";
+inWholeRun(
+  `${DROP_OUTS} drop-outs of one to nine seconds are one connection at the upstream`,
+  {
+    timeout: 3_600_000,
+  },
+  async () => {
+    const figures: { readonly audioHoleMs: number; readonly videoHoleMs: number }[] = [];
+    const failures: string[] = [];
+    let done = 0;
+    await Promise.all(
+      Array.from({ length: STREAMS }, async (_, stream) => {
+        const { name } = await newStream();
+        let running = await encoderOf(headgate, name);
+        while (done < DROP_OUTS) {
+          done += 1;
+          // One to nine seconds, evenly distributed; every eighth is silent instead of disconnected.
+          const gapMs = 1_000 + ((done * 3 + stream) % 9) * 1_000;
+          const kind: DropOut = done % 8 === 0 ? "silent" : "killed";
+          await mediaPasses(headgate, running.session, 2_000);
+          const before = running.session.client_id;
+          running = await dropOut(headgate, name, running, { kind, gapMs });
+          const continues = (await sessionOf(headgate, name))?.continues;
+          if (continues !== before) failures.push(`${kind} for ${gapMs} ms: continues ${continues}`);
+        }
         await mediaPasses(headgate, running.session, 2_000);
-        const before = running.session.client_id;
-        running = await dropOut(headgate, name, running, { kind, gapMs });
-        const continues = (await sessionOf(headgate, name))?.continues;
-        if (continues !== before) failures.push(`${kind} for ${gapMs} ms: continues ${continues}`);
-      }
-      await mediaPasses(headgate, running.session, 2_000);
-      running.encoder.kill("SIGTERM");
-      await endAt(name);
-      if (publishesAt(upstream, name) !== 1) failures.push(`${publishesAt(upstream, name)} connections`);
-      const judged = await judgeRecording(await recordingOf(name));
-      if (!judged.isMonotonic) failures.push("a timestamp goes back");
-      if (judged.complaints !== "") failures.push(judged.complaints);
-      figures.push(judged);
-    }),
-  );
-  const audioHoleMs = Math.max(...figures.map((of) => of.audioHoleMs));
-  const videoHoleMs = Math.max(...figures.map((of) => of.videoHoleMs));
-  console.log(
-    `drop-outs ${JSON.stringify({ dropOuts: DROP_OUTS, streams: STREAMS, audioHoleMs, videoHoleMs, failures })}`,
-  );
-  expect(failures).toEqual([]);
-});
+        running.encoder.kill("SIGTERM");
+        await endAt(name);
+        if (publishesAt(upstream, name) !== 1) failures.push(`${publishesAt(upstream, name)} connections`);
+        const judged = await judgeRecording(await recordingOf(name));
+        if (!judged.isMonotonic) failures.push("a timestamp goes back");
+        if (judged.complaints !== "") failures.push(judged.complaints);
+        figures.push(judged);
+      }),
+    );
+    const audioHoleMs = Math.max(...figures.map((of) => of.audioHoleMs));
+    const videoHoleMs = Math.max(...figures.map((of) => of.videoHoleMs));
+    console.log(
+      `drop-outs ${JSON.stringify({ dropOuts: DROP_OUTS, streams: STREAMS, audioHoleMs, videoHoleMs, failures })}`,
+    );
+    expect(failures).toEqual([]);
+  },
+);

@@ -227,7 +227,7 @@ async function stalledReader(stream: NewStream): Promise<Socket> {
   return socket;
 }
 
-test(
+inWholeRun(
   "a preview of a WHIP broadcast has Opus as Enhanced RTMP writes it",
   async () => {
     const stream = await newStream();

@@ -1,7 +1,8 @@
 // A whole publish by RTMP with real programs: ffmpeg broadcasts, an HTTPS customer decides, nginx-rtmp is the
-// upstream, ffprobe plays.
+// upstream, ffprobe plays. And addresses as programs split them and people write them, sent by ffmpeg with exactly these
+// values: what the webhook gets, and the words of a refusal.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { until } from "../support/child.ts";
+import { run, start, until } from "../support/child.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
 import { sessionOf } from "../support/drop-outs.ts";
 import { broadcast, decodeComplaints, type Packet, packetsOf } from "../support/ffmpeg.ts";
@@ -9,6 +10,7 @@ import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { content, isMonotonic, payloadBytes, startsAtKeyframe } from "../support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "../support/nginx-rtmp.ts";
 import { startResettingProxy } from "../support/resetting-proxy.ts";
+import { casesOfRun } from "../support/whole-run.ts";
 
 /** An update is sent 5 s after the publish was accepted, and may be late on a busy machine. */
 const BROADCAST_S = 10;
@@ -202,4 +204,71 @@ test("a name that is already live is refused without asking the customer", async
   expect(customer.calls("publish").filter(({ body }) => body.includes(name))).toHaveLength(1);
   first.kill("SIGTERM");
   await doneOf(name);
+});
+
+describe("an address", () => {
+  let name: string;
+  beforeAll(async () => {
+    name = await headgate.newStream();
+  });
+
+  function publishTo(app: string, key: string, seconds = 1) {
+    const port = new URL(headgate.rtmp.replace("rtmp", "http")).port;
+    return start("ffmpeg", [
+      ...["-nostdin", "-loglevel", "warning", "-re", "-f", "lavfi", "-i", "testsrc=size=160x90:rate=25"],
+      ...["-t", String(seconds), "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-f", "flv"],
+      ...["-rtmp_app", app, "-rtmp_playpath", key, `rtmp://127.0.0.1:${port}/`],
+    ]);
+  }
+
+  const forms = [
+    ["OBS with multitrack video and the whole address as server", "live/NAME?passcode=x", "?passcode=x", "passcode=x"],
+    ["Larix, with the name in the address and as key", "live/NAME", "NAME?passcode=a%2Fb", "passcode=a%2Fb"],
+    ["a pasted key with blanks and a line break", "live", " NAME?passcode=x\r\n", "passcode=x"],
+    ["a whole URL as key", "Live/", "rtmp://ingest.example:1935/live/NAME?passcode=x", "passcode=x"],
+    ["slashes", "/live//", "/NAME/?passcode=/x/", "passcode=/x/"],
+    ["Flash Media Server's way", "live/_definst_", "mp4:NAME?passcode=x", "passcode=x"],
+    ["an encoded question mark", "live", "NAME%3Fpasscode%3Dx", "passcode=x"],
+  ] as const;
+
+  test.each(casesOfRun(forms, 3))(
+    "%s",
+    async (_, app, key, wanted) => {
+      const [before, ended] = [customer.calls("publish").length, customer.calls("publish_done").length];
+      const encoder = publishTo(app.replace("NAME", name), key.replace("NAME", name));
+      const { body } = await customer.received("publish", before + 1);
+      expect(await encoder.exit, encoder.stderr()).toBe(0);
+      expect(body).toContain(wanted);
+      expect(new URLSearchParams(body).getAll("passcode")).toHaveLength(1);
+      expect(new URLSearchParams(body).get("name")).toBe(name);
+      await customer.received("publish_done", ended + 1);
+    },
+    30_000,
+  );
+
+  test("a player may write it in the same ways", async () => {
+    const encoder = publishTo("live", name, 30);
+    await until("it is live", () => sessionOf(headgate, name));
+    const port = new URL(headgate.rtmp.replace("rtmp", "http")).port;
+    const words = [
+      "-v",
+      "error",
+      "-show_entries",
+      "stream=codec_name",
+      "-rtmp_app",
+      `live/${name}`,
+      "-rtmp_playpath",
+      name,
+    ];
+    const played = await run("ffprobe", [...words, `rtmp://127.0.0.1:${port}/`]);
+    expect(played.stdout()).toContain("h264");
+    encoder.kill("SIGINT");
+    await encoder.exit;
+  });
+
+  test("a publish without a name says where it belongs", async () => {
+    const encoder = publishTo("live?passcode=x", " ");
+    expect(await encoder.exit).not.toBe(0);
+    expect(encoder.stderr()).toContain("Stream name is missing: enter it as the stream key");
+  }, 30_000);
 });

@@ -10,6 +10,7 @@ import { broadcast, packetsOf } from "../support/ffmpeg.ts";
 import { startHeadgate } from "../support/headgate.ts";
 import { content } from "../support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "../support/nginx-rtmp.ts";
+import { inWholeRun } from "../support/whole-run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "headgate-terminator-"));
 const file = (name: string) => join(folder, name);
@@ -42,7 +43,7 @@ test("every frame passes the terminator", async () => {
   }
 });
 
-test("a terminator whose certificate is from an unknown CA receives nothing", async () => {
+inWholeRun("a terminator whose certificate is from an unknown CA receives nothing", async () => {
   const headgate = await startHeadgate({ env: { HEADGATE_UPSTREAM_PUSH: `${terminator.urlTls}/{name}` } });
   try {
     const name = await headgate.newStream();

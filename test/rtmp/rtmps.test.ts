@@ -11,16 +11,19 @@ import { encoderOf } from "../support/drop-outs.ts";
 import { broadcast, packetsOf } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { content, isMonotonic, ofTrack } from "../support/judge.ts";
-import { inWholeRun } from "../support/whole-run.ts";
+import { inWholeRun, isWholeRun } from "../support/whole-run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "headgate-rtmps-"));
 const file = (name: string) => join(folder, name);
 
+/** One after the other; there are two media workers. */
+const SUCCESSORS = isWholeRun ? [1, 2, 3, 4] : [1, 2];
+
 /** Accepts streams by RTMPS; it has no upstream of its own. */
 let upstream: Headgate;
-/** Pushes to `upstream` by RTMPS and trusts its CA. */
+/** Pushes to `upstream` by RTMPS and trusts its CA; in the whole run only. */
 let trusting: Headgate;
-/** The same, but trusts only the system's CAs. */
+/** The same, but trusts only the system's CAs, and accepts streams by RTMPS only. */
 let distrusting: Headgate;
 
 beforeAll(async () => {
@@ -28,17 +31,15 @@ beforeAll(async () => {
   writeFileSync(file("cert.pem"), cert);
   writeFileSync(file("key.pem"), key);
   writeFileSync(file("ca.pem"), ca);
-  upstream = await startHeadgate({
-    env: {
-      HEADGATE_RTMP_TLS_CERT: file("cert.pem"),
-      HEADGATE_RTMP_TLS_KEY: file("key.pem"),
-      HEADGATE_RTMP_TLS_PORT: "0",
-      HEADGATE_PUBLISH_HOLD_S: "20",
-    },
-  });
+  const tls = {
+    HEADGATE_RTMP_TLS_CERT: file("cert.pem"),
+    HEADGATE_RTMP_TLS_KEY: file("key.pem"),
+    HEADGATE_RTMP_TLS_PORT: "0",
+  };
+  upstream = await startHeadgate({ env: { ...tls, HEADGATE_PUBLISH_HOLD_S: "20" } });
   const push = { HEADGATE_UPSTREAM_PUSH: `${upstream.rtmps}/${await upstream.newStream()}` };
-  trusting = await startHeadgate({ env: { ...push, HEADGATE_WEBHOOK_CA: file("ca.pem") } });
-  distrusting = await startHeadgate({ env: push });
+  if (isWholeRun) trusting = await startHeadgate({ env: { ...push, HEADGATE_WEBHOOK_CA: file("ca.pem") } });
+  distrusting = await startHeadgate({ env: { ...push, ...tls, HEADGATE_RTMP_PORT: "off" } });
 });
 afterAll(async () => {
   await Promise.all([upstream?.stop(), trusting?.stop(), distrusting?.stop()]);
@@ -79,7 +80,7 @@ test("encoders by RTMPS that are killed are continued by others, whichever media
     return sessions.some(({ streamname, subscribers }) => streamname === name && subscribers > 0);
   });
   // Connections are distributed to the workers in turn: some of these begin on another one than that of the stream.
-  for (const n of [1, 2, 3, 4]) {
+  for (const n of SUCCESSORS) {
     running.encoder.kill("SIGKILL");
     const next = await encoderOf(upstream, name, { before: running.session.client_id, publish });
     expect(next.session.continues, `successor ${n}`).toBe(running.session.client_id);
@@ -88,7 +89,7 @@ test("encoders by RTMPS that are killed are continued by others, whichever media
   running.encoder.kill("SIGTERM");
   const packets = await played;
   expect(isMonotonic(ofTrack(packets, "video")) && isMonotonic(ofTrack(packets, "audio"))).toBe(true);
-  expect(ofTrack(packets, "video").filter(({ isKey }) => isKey).length).toBeGreaterThanOrEqual(4);
+  expect(ofTrack(packets, "video").filter(({ isKey }) => isKey).length).toBeGreaterThanOrEqual(SUCCESSORS.length);
 });
 
 inWholeRun("a push by RTMPS reaches an upstream with a trusted certificate", async () => {
@@ -101,11 +102,21 @@ inWholeRun("a push by RTMPS reaches an upstream with a trusted certificate", asy
 
 test("an upstream with a certificate from an unknown CA is refused, and the log says why", async () => {
   const name = await distrusting.newStream();
-  const encoder = broadcast(`${distrusting.rtmp}/${name}`, { seconds: 3 });
+  const encoder = broadcast(`${distrusting.rtmps}/${name}`, { seconds: 3 });
   const refused = () => /"detail":"TLS: invalid peer certificate: UnknownIssuer"/.test(distrusting.process.stderr());
   await until("the refusal", refused);
   expect(await encoder.exit).toBe(0);
 });
+
+test("without rtmp.port only RTMPS is served", async () => {
+  expect(distrusting.rtmp).toBeNull();
+  const stream = (await distrusting.call("POST", "/stream")) as {
+    ingest: { rtmp: { url: string; streamname: string } };
+  };
+  expect(stream.ingest.rtmp.url).toMatch(/^rtmps:/);
+  const encoder = broadcast(`${distrusting.rtmps}/${stream.ingest.rtmp.streamname}`, { seconds: 2 });
+  expect(await encoder.exit, encoder.stderr()).toBe(0);
+}, 60_000);
 
 test("a client that does not speak TLS is disconnected and does not affect others", async () => {
   const { hostname, port } = new URL(String(upstream.rtmps));

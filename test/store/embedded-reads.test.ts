@@ -10,11 +10,11 @@ import { type Customer, startCustomer } from "../support/customer.ts";
 import { addStream, openStage, type Stage } from "../support/publishing.ts";
 
 /** A read that is so slow that nothing may wait for it, ms. */
-const SLOW_MS = 2_000;
+const SLOW_MS = 1_300;
 /** Far less than it takes, and far more than an admission with its webhook call does on a busy machine, ms. */
 const SOON_MS = 1_000;
-/** Rows of a counting read; it is repeated with twice as many until it takes so long. */
-const COUNTED = 4_000_000;
+/** Rows of a counting read that takes a moment; from it follows how many take `SLOW_MS`. */
+const COUNTED = 1_000_000;
 
 let customer: Customer;
 let stage: Stage;
@@ -34,7 +34,10 @@ const counting = (rows: number) => sql`
 
 /** Runs `act` again and again beside one slow read on `reads`; resolves with the times of `act`, ms. */
 async function besideSlowRead(act: (round: number) => Promise<unknown>): Promise<readonly number[]> {
-  for (let rows = COUNTED; ; rows *= 2) {
+  const began = performance.now();
+  await counting(COUNTED).execute(stage.reads);
+  const share = SLOW_MS / (performance.now() - began);
+  for (let rows = Math.ceil(COUNTED * share * 1.6); ; rows *= 2) {
     const times: number[] = [];
     let isReading = true;
     const startedAt = performance.now();

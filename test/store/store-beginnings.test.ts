@@ -28,11 +28,12 @@ import { openSecretBoxOf } from "../../ts/store/secret-box.ts";
 import { start, until } from "../support/child.ts";
 import { pause } from "../support/pause.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { casesOfRun } from "../support/whole-run.ts";
 
 const LONG_MS = 240_000;
 const DISK_BYTES = 4 << 20;
 /** When a copy is killed, ms: before it opens its target, while it creates the tables, and while it copies. */
-const KILLED_AFTER_MS = [500, 700, 900, 1_200, 1_600];
+const KILLED_AFTER_MS = casesOfRun([500, 700, 900, 1_200, 1_600], 3);
 
 let dataDir: string;
 beforeEach(() => {
@@ -80,7 +81,7 @@ describe("the embedded store is created", () => {
       return context.skip("needs the right to mount a disk");
     }
     try {
-      for (const left of [4_096, 65_536, 262_144, 800_000]) {
+      for (const left of casesOfRun([4_096, 65_536, 262_144, 800_000], 2)) {
         writeFileSync(join(dataDir, "filler"), Buffer.alloc(DISK_BYTES - left - 8_192));
         await expect(opened()).rejects.toThrow(/cannot create a store|cannot open the locks/);
         expect(names()).toEqual(["filler"]);

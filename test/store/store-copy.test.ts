@@ -1,10 +1,9 @@
-// `headgate store copy`: a whole store is copied from the embedded file to PostgreSQL and back, is the same
-// row by row, and a service works on each; a copy that cannot be made says why and leaves nothing behind.
+// `headgate store copy`: a whole store is copied from the embedded file to PostgreSQL and back, is the same row by row, and
+// a service works on each; a copy that cannot be made says why and leaves nothing behind.
 import { randomBytes } from "node:crypto";
 import {
   copyFileSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -17,19 +16,23 @@ import { join } from "node:path";
 import { sql } from "kysely";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { backUp } from "../../ts/store/backup.ts";
 import { type OpenedStore, openAlone, type StoreLocation } from "../../ts/store/copy/location.ts";
 import { pagesOf } from "../../ts/store/copy/rows.ts";
 import { readShape } from "../../ts/store/copy/shape.ts";
 import { startLibsqlThread } from "../../ts/store/libsql.ts";
 import { MIGRATIONS } from "../../ts/store/migrations.ts";
+import { openSecretBoxOf } from "../../ts/store/secret-box.ts";
+import { rotateTokenKeys } from "../../ts/token/rotation.ts";
 import { start, until } from "../support/child.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { fillStore } from "../support/full-store.ts";
 import { startHeadgate } from "../support/headgate.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { openTestStore } from "../support/stores.ts";
 import { inWholeRun, isWholeRun } from "../support/whole-run.ts";
 
-const STREAMS = isWholeRun ? 10_000 : 1_000;
+const STREAMS = isWholeRun ? 10_000 : 300;
 const LONG_MS = 300_000;
 
 let folder: string;
@@ -80,6 +83,15 @@ async function opened<T>(place: StoreLocation, act: (at: OpenedStore) => Promise
   } finally {
     await at.close();
   }
+}
+
+/** A store and its key, as `headgate init` makes them. */
+async function begun(dataDir: string): Promise<string> {
+  const store = await openTestStore(dataDir);
+  const rotation = { alg: "ES256", rotateDays: 0, now: 0, algorithm: "active" } as const;
+  await rotateTokenKeys(store.db, await openSecretBoxOf(store.db, dataDir), rotation);
+  await store.close();
+  return dataDir;
 }
 
 /** Every row of every table, as sorted texts, so that the store's order does not matter. */
@@ -154,7 +166,7 @@ describe.sequential(`a store of ${STREAMS} streams`, () => {
     LONG_MS,
   );
 
-  test(
+  inWholeRun(
     "is served from PostgreSQL afterwards, and accepts a publish",
     async () => {
       await requireWorking(original, databaseUrl);
@@ -178,11 +190,7 @@ describe("a copy is refused", () => {
     expect(code).not.toBe(0);
     expect(err).not.toContain("    at ");
   };
-  const small = async () => {
-    const dataDir = mkdtempSync(join(folder, "small-"));
-    expect((await headgate("init", "--data-dir", dataDir)).code).toBe(0);
-    return dataDir;
-  };
+  const small = () => begun(mkdtempSync(join(folder, "small-")));
 
   inWholeRun(
     "while a service runs on either side",
@@ -351,8 +359,8 @@ describe("a backup with its key", () => {
     async () => {
       const files = mkdtempSync(join(folder, "running-"));
       const [file, dataDir] = [join(files, "store.db"), join(files, "data")];
-      await headgate("backup", file, "--data-dir", original);
-      await headgate("init", "--data-dir", dataDir);
+      backUp(original, file);
+      await begun(dataDir);
       const service = await startLibsqlThread(dataDir, "service");
       for (const name of readdirSync(dataDir).filter((each) => each.startsWith("headgate.db"))) {
         renameSync(join(dataDir, name), join(files, name));
@@ -380,8 +388,7 @@ describe("a backup with its key", () => {
       };
       await refused("set --key FILE to the key of the backup", file);
       const other = join(files, "other");
-      mkdirSync(other);
-      await headgate("init", "--data-dir", other);
+      await begun(other);
       await refused("is not the key this store was made with", file, "--key", join(other, "headgate.key"));
       const key = join(original, "headgate.key");
       await refused("is not a headgate backup", key, "--key", key);

@@ -19,7 +19,7 @@ import { isWholeRun, storesOfRun } from "../support/whole-run.ts";
 const DISK_BYTES = 16 * 1024 * 1024;
 const WAIT_MS = 60_000;
 /** Writes that are acknowledged before the service is killed. */
-const WRITES = isWholeRun ? 1_000 : 200;
+const WRITES = 1_000;
 
 /** Called at the end of the test, last one first. */
 type AtEnd = (cleanup: () => unknown) => void;
@@ -129,7 +129,8 @@ test.concurrent("an unreachable PostgreSQL stops new work and no live stream, an
   await survives(headgate, customer, { begin: server.stop, end: server.start, says: /^not ready: / });
 }, 180_000);
 
-test.concurrent.for(storesOfRun)(
+// Short forms: the same of a store alone (store.test.ts), and of a service (webhook-endurance.test.ts).
+test.runIf(isWholeRun).concurrent.for(storesOfRun)(
   "kill -9 during many acknowledged writes loses none of them: %s",
   { timeout: 120_000 },
   async (store, context) => {

@@ -10,20 +10,23 @@ import { MIGRATIONS, type Migration } from "../../ts/store/migrations.ts";
 import { openStore, type Store, type StoreOptions } from "../../ts/store/open.ts";
 import { until } from "../support/child.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { databasesWithTables } from "../support/stores.ts";
 
 let server: PostgresServer;
+let newDatabase: () => Promise<string>;
 let dataDir: string;
 let databaseUrl: string;
 const open: Store[] = [];
 
 beforeAll(async () => {
   server = await startPostgres();
+  newDatabase = await databasesWithTables(server);
 });
 afterAll(() => server.close());
 
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "headgate-postgres-store-"));
-  databaseUrl = await server.newDatabase();
+  databaseUrl = await newDatabase();
 });
 afterEach(async () => {
   for (const store of open.splice(0)) await store.close();

@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { exitCodeOf } from "../../ts/cli/exit-code.ts";
 import { StoreUnavailable } from "../../ts/errors.ts";
 import { openStore, type Store } from "../../ts/store/open.ts";
+import { beginStore } from "../support/stores.ts";
 
 let folder: string;
 const open: Store[] = [];
@@ -23,7 +24,10 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function opened(dataDir = join(folder, "data")): Promise<Store> {
+/** Its tables are there already, unless it `isNew`. */
+async function opened({ isNew = false } = {}): Promise<Store> {
+  const dataDir = join(folder, "data");
+  if (!isNew) beginStore(dataDir);
   const store = await openStore({ dataDir, databaseUrl: null });
   open.push(store);
   return store;
@@ -43,7 +47,7 @@ const organisation = (id: string) => ({
 
 describe("opening", () => {
   test("creates a data directory and files that only the owner can read", async () => {
-    await opened();
+    await opened({ isNew: true });
     const mode = (path: string) => statSync(join(folder, path)).mode & 0o777;
     expect(mode("data")).toBe(0o700);
     expect(mode("data/headgate.db")).toBe(0o600);
@@ -114,7 +118,8 @@ describe("opening", () => {
 
   test("explains what is wrong with a data directory that cannot be created", async () => {
     writeFileSync(join(folder, "file"), "");
-    await expect(opened(join(folder, "file", "data"))).rejects.toThrow(/cannot create the data directory/);
+    const dataDir = join(folder, "file", "data");
+    await expect(openStore({ dataDir, databaseUrl: null })).rejects.toThrow(/cannot create the data directory/);
   });
 
   test("an idle thread opens another store, and no longer locks the previous one", async () => {

@@ -1,6 +1,6 @@
 // The complete environment of /broadcast, as real programs: a customer who decides, the service, Chromium with fake
 // cameras, and a player.
-import { type BroadcastPage, type Machine, type Pages, startPages } from "./broadcast-page.ts";
+import { type BroadcastPage, type Pages, startPages } from "./broadcast-page.ts";
 import { run } from "./child.ts";
 import { type Customer, startCustomer } from "./customer.ts";
 import { type Headgate, startHeadgate } from "./headgate.ts";
@@ -21,15 +21,21 @@ export interface BroadcastStage {
   close(): Promise<void>;
 }
 
-/** `machine`: where the pages run. */
+/** What a stage without a browser is given instead of `startPages`. */
+export const withoutPages = async (): Promise<Pages> => ({
+  open: () => Promise.reject(new Error("this stage has no browser")),
+  close: async () => {},
+});
+
+/** `startBrowser`: where the pages run. */
 export async function openBroadcastStage(
   env: Readonly<Record<string, string>> = {},
-  machine: Machine = {},
+  startBrowser: () => Promise<Pages> = startPages,
 ): Promise<BroadcastStage> {
   const customer = await startCustomer();
   const [headgate, pages] = await Promise.all([
     startHeadgate({ customer, env: { HEADGATE_LOG_LEVEL: "debug", ...env } }),
-    startPages(machine),
+    startBrowser(),
   ]);
   const opened: BroadcastPage[] = [];
   customer.answer({ status: 200 });

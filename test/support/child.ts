@@ -56,21 +56,23 @@ export async function run(command: string, args: readonly string[], options: Spa
   return child;
 }
 
-/** Waits until `look` returns something, asking every `everyMs`; fails after `limitMs` with `what`, even if `look` itself
- *  never ends. */
+/** Waits until `look` returns something, asking every `everyMs`, by default less often the longer it waits: what it asks is
+ *  often a service, which works for each answer. Fails after `limitMs` with `what`, even if `look` itself never ends. */
 export async function until<T>(
   what: string,
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
   limitMs = 30_000,
-  everyMs = 20,
+  everyMs: number | null = null,
 ): Promise<T> {
-  const deadline = performance.now() + limitMs;
+  const began = performance.now();
+  const deadline = began + limitMs;
+  const restMs = () => everyMs ?? Math.min(Math.max((performance.now() - began) / 20, 20), 60);
   for (;;) {
     const left = deadline - performance.now();
     const found = await inTime(Math.max(left, LAST_LOOK_MS), Promise.resolve(look()), STUCK);
     if (found === STUCK) throw new Error(`not in time, nor did the check end: ${what}`);
     if (found !== null && found !== undefined && found !== false) return found;
     if (performance.now() > deadline) throw new Error(`not in time: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    await new Promise((resolve) => setTimeout(resolve, restMs()));
   }
 }

@@ -31,7 +31,7 @@ export interface Nodes {
   close(): Promise<void>;
 }
 
-/** On an empty database, without nodes. */
+/** On a database without rows, without nodes. */
 export async function openNodes(databaseUrl: string): Promise<Nodes> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-nodes-"));
   const clock = { ms: 1_767_225_600_000, now: () => clock.ms };

@@ -5,9 +5,10 @@ import { checkStreamName } from "../../ts/publish/stream-name.ts";
 import { doneBody, publishBody, updateBody } from "../../ts/publish/webhook/body.ts";
 import { type Fields, latin1, PARSERS } from "../support/form-parsers.ts";
 import { oddArguments } from "../support/odd-arguments.ts";
+import { isWholeRun } from "../support/whole-run.ts";
 
 /** `npm run matrix -- arguments 1000000` tries more. */
-const COUNT = Number(process.env.ARGUMENTS_COUNT ?? 3_000);
+const COUNT = Number(process.env.ARGUMENTS_COUNT ?? (isWholeRun ? 3_000 : 500));
 const SEED = Number(process.env.ARGUMENTS_SEED ?? 1);
 const BATCH = 20_000;
 

@@ -13,7 +13,7 @@ const OWN = ["runtimes", "runtimes-postgres"];
 const SUITES = [
   ...["rtmp-publish", "rtmps", "upstreams", "preview", "live-metrics"],
   ...["whip-impairment", "webhook-reason", "https", "http-broken-off", "guide"],
-  ...["drain", "terminal-signals", "cluster-drain", "handover"],
+  ...["drain", "terminal-signals", "cluster-placement", "handover"],
 ];
 /** Whole suites, or tests by the beginning of their names. */
 const CANNOT = {

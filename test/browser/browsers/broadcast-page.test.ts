@@ -21,7 +21,7 @@ let stage: BroadcastStage;
 
 beforeAll(async () => {
   // The shell has no screen wake locks and no permission prompts.
-  stage = await openBroadcastStage({}, { program: CHROMIUM });
+  stage = await openBroadcastStage({}, () => startPages({ program: CHROMIUM }));
 }, 60_000);
 afterEach(() => stage.reset());
 afterAll(() => stage?.close());

@@ -137,22 +137,29 @@ inWholeRun(
   120_000,
 );
 
-test("a command about a publish of the former process reaches it, and its metrics are available through the new one", async () => {
-  const service = await serving({ HEADGATE_NODE_NAME: "studio" });
-  const name = await service.newStream();
-  publish(service, name);
-  const { client_id } = await isLive(service, name);
-  await upgraded(service);
-  const nodes = JSON.parse(await service.command(["nodes"])) as { readonly name: string; readonly publishes: number }[];
-  const former = nodes.find((node) => node.name !== "studio");
-  expect(former?.name).toMatch(/^studio@\d+$/);
-  const metricsOf = async (node: string) =>
-    await (await fetch(`${service.metrics}/metrics?node=${encodeURIComponent(node)}`)).text();
-  expect(await metricsOf(former?.name ?? "")).toMatch(/headgate_state_info\{state="leaving"\} 1/);
-  expect(await metricsOf("studio")).toMatch(/headgate_state_info\{state="ready"\} 1/);
-  await service.call("POST", `/session/${client_id}/kick`);
-  await customer.received("publish_done");
-}, 120_000);
+inWholeRun(
+  "a command about a publish of the former process reaches it, and its metrics are available through the new one",
+  async () => {
+    const service = await serving({ HEADGATE_NODE_NAME: "studio" });
+    const name = await service.newStream();
+    publish(service, name);
+    const { client_id } = await isLive(service, name);
+    await upgraded(service);
+    const nodes = JSON.parse(await service.command(["nodes"])) as {
+      readonly name: string;
+      readonly publishes: number;
+    }[];
+    const former = nodes.find((node) => node.name !== "studio");
+    expect(former?.name).toMatch(/^studio@\d+$/);
+    const metricsOf = async (node: string) =>
+      await (await fetch(`${service.metrics}/metrics?node=${encodeURIComponent(node)}`)).text();
+    expect(await metricsOf(former?.name ?? "")).toMatch(/headgate_state_info\{state="leaving"\} 1/);
+    expect(await metricsOf("studio")).toMatch(/headgate_state_info\{state="ready"\} 1/);
+    await service.call("POST", `/session/${client_id}/kick`);
+    await customer.received("publish_done");
+  },
+  120_000,
+);
 
 /** Loaded by every process of the service: its new process says neither that it listens nor anything after that. */
 const MUTE = `

@@ -10,7 +10,7 @@ import { until } from "../../support/child.ts";
 import { testCertificates } from "../../support/customer.ts";
 import { type Broadcast, broadcast, type Packet, packetsOf } from "../../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../../support/headgate.ts";
-import { casesOfRun } from "../../support/whole-run.ts";
+import { casesOfRun, inWholeRun } from "../../support/whole-run.ts";
 
 const LONG_MS = 180_000;
 /** How long a process may take to start on a busy machine, ms. */
@@ -119,7 +119,7 @@ const videoOf = (packets: readonly Packet[]) => packets.filter(({ track }) => tr
 
 const KILLS = ["SIGKILL", "exit code 7", "SIGABRT", "SIGSEGV"] as const;
 
-test.each(casesOfRun(KILLS, 3))(
+test.each(casesOfRun(KILLS, 4))(
   "a new process that ends by %s is replaced, and the running publish loses no frame",
   async (how) => {
     const service = await serving();
@@ -147,7 +147,7 @@ test.each(casesOfRun(KILLS, 3))(
   LONG_MS,
 );
 
-test(
+inWholeRun(
   "without any publish, too, and as often as it dies",
   async () => {
     const { cert, key } = testCertificates();
@@ -173,13 +173,13 @@ test(
 
 /** Whether the command succeeds, for each moment of the death. */
 const MOMENTS = [
-  ["listening", null],
-  ["yours", true],
   ["prepared", false],
   ["listen", false],
+  ["listening", null],
+  ["yours", true],
 ] as const;
 
-test.each(casesOfRun(MOMENTS, 2).concat(casesOfRun(MOMENTS, 2).length === 2 ? [["yours", true]] : []))(
+inWholeRun.each(MOMENTS)(
   "a new process that dies at the word %s leaves a service that accepts publishes",
   async (word, succeeds) => {
     const service = await serving({ DIE_AT: word });
@@ -205,7 +205,7 @@ test.each(casesOfRun(MOMENTS, 2).concat(casesOfRun(MOMENTS, 2).length === 2 ? [[
   LONG_MS,
 );
 
-test(
+inWholeRun(
   "the latest process that is still there replaces it, whichever that is",
   async () => {
     const service = await serving();
@@ -275,7 +275,7 @@ test(
   LONG_MS,
 );
 
-test(
+inWholeRun(
   "a signal ends a former process that is starting another one",
   async () => {
     const service = await serving({ HEADGATE_DATA_DIR: join(folder, "data") });

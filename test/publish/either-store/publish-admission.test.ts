@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Customer, startCustomer } from "../../support/customer.ts";
 import { addStream, openStage, STREAM, type Stage, type StageOptions } from "../../support/publishing.ts";
 import { startRedirectTarget } from "../../support/redirects.ts";
+import { casesOfRun } from "../../support/whole-run.ts";
 
 let customer: Customer;
 let stage: Stage;
@@ -80,20 +81,21 @@ describe("a publish request", () => {
     expect(new URLSearchParams(customer.requests[0]?.body).get("addr")).toBe("203.0.113.9");
   });
 
-  test.each([201, 202, 204, 206, 301, 302, 303, 307, 308, 400, 401, 403, 404, 408, 410, 429, 500, 502, 503, 504, 599])(
-    "is denied by %i, and no redirect is followed",
-    async (status) => {
-      await open();
-      const target = await startRedirectTarget();
-      customer.answer({ status, headers: { location: target.url } });
-      expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "denied" });
-      expect(customer.requests).toHaveLength(1);
-      expect(target.connections()).toBe(0);
-      await target.close();
-      await denied().toEqual(["denied"]);
-      expect(await streamState()).toBe("created");
-    },
-  );
+  const statuses = [
+    201, 202, 204, 206, 301, 302, 303, 307, 308, 400, 401, 403, 404, 408, 410, 429, 500, 502, 503, 504, 599,
+  ];
+
+  test.each(casesOfRun(statuses, 4))("is denied by %i, and no redirect is followed", async (status) => {
+    await open();
+    const target = await startRedirectTarget();
+    customer.answer({ status, headers: { location: target.url } });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "denied" });
+    expect(customer.requests).toHaveLength(1);
+    expect(target.connections()).toBe(0);
+    await target.close();
+    await denied().toEqual(["denied"]);
+    expect(await streamState()).toBe("created");
+  });
 
   test("is denied with the first line of a 403's plain text", async () => {
     await open();

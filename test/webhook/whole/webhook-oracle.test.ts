@@ -4,11 +4,11 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../support/child.ts";
-import { type Customer, startCustomer } from "../support/customer.ts";
-import { broadcast } from "../support/ffmpeg.ts";
-import { type Headgate, startHeadgate } from "../support/headgate.ts";
-import { type NginxRtmp, startNginxRtmp } from "../support/nginx-rtmp.ts";
+import { until } from "../../support/child.ts";
+import { type Customer, startCustomer } from "../../support/customer.ts";
+import { broadcast } from "../../support/ffmpeg.ts";
+import { type Headgate, startHeadgate } from "../../support/headgate.ts";
+import { type NginxRtmp, startNginxRtmp } from "../../support/nginx-rtmp.ts";
 
 const CUSTOM = "passcode=s3cr%C3%A9t&b=1%2F2&empty=&last=a-b_c.d~e";
 const CALLS = ["publish", "update_publish", "publish_done"] as const;

@@ -1,7 +1,7 @@
 // The short form of how signs of life and ends fare when a node dies beside others that have much to do. The long one
 // prints its figures: `npm run bench -- deaths`. It runs the build in dist.
 import { expect, test } from "vitest";
-import { measureDeath } from "../../bench/_deaths.mjs";
+import { measureDeath } from "../../../bench/_deaths.mjs";
 
 test("when a node dies, the others tell its ends once each, share that work, and keep sending heartbeats", async () => {
   const publishes = 300;

@@ -2,10 +2,10 @@
 // is held on another server by then.
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { startSilentProxy } from "../../bench/_silent-proxy.mjs";
-import { until } from "../support/child.ts";
-import { startHeadgate } from "../support/headgate.ts";
-import { startPostgresPair } from "../support/postgres-pair.ts";
+import { startSilentProxy } from "../../../bench/_silent-proxy.mjs";
+import { until } from "../../support/child.ts";
+import { startHeadgate } from "../../support/headgate.ts";
+import { startPostgresPair } from "../../support/postgres-pair.ts";
 
 const closings: (() => unknown)[] = [];
 afterEach(async () => {
