@@ -1,8 +1,10 @@
 // Several nodes on one database: each knows why a session of another one has ended, also after that node is gone, and
 // refuses a stream after an end on any of them.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { keepEnd } from "../../ts/cluster/kept-ends.ts";
 import { NO_MEDIA } from "../../ts/media/events.ts";
 import { ensureFirstOrganisation } from "../../ts/organisation/organisations.ts";
+import { endingBy, endingText } from "../../ts/publish/ending/ending.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
 import { until } from "../support/publishing.ts";
 import { databasesWithTables } from "../support/stores.ts";
@@ -116,4 +118,26 @@ test("an end that was asked for before the node was gone is still the end", asyn
     .execute();
   const answer = await ask(there, "GET", session);
   expect([answer.status, await answer.json()]).toMatchObject([410, { code: "ended_by_api", detail: "Off air" }]);
+}, 60_000);
+
+test("an end that a node did not carry out before it was gone is still the end", async () => {
+  const { session, clientId } = await opened(here);
+  const epoch = here?.service.epoch() ?? 0;
+  const ending = endingText(endingBy({ kind: "key", id: null }, "Off air"));
+  await keepEnd(there?.db as Node["db"], { epoch, clientId, ending });
+  await there?.db.updateTable("node").set({ state: "lost" }).where("epoch", "=", epoch).execute();
+  // Another node ends the other half of the publishes.
+  const other = { of: 2, index: (clientId + 1) % 2 };
+  await there?.service.publishing.takeOver("node_lost", other);
+  await there?.service.publishing.takeOver("node_lost", { of: 2, index: clientId % 2 });
+  const answer = await ask(there, "GET", session);
+  expect([answer.status, await answer.json()]).toMatchObject([
+    410,
+    { code: "ended_by_api", detail: "Off air", final: true },
+  ]);
+  const publishes = await there?.call("GET", `/stream/${stream.id}/publish`, { key });
+  expect(publishes?.body).toMatchObject([
+    { end_reason: "node_lost", end: { code: "ended_by_api", reason: "Off air", who: { kind: "key" } } },
+  ]);
+  expect(await there?.db.selectFrom("kept_end").select("client_id").execute()).toEqual([]);
 }, 60_000);

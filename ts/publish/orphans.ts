@@ -3,6 +3,7 @@ import { type Kysely, PostgresAdapter, type Selectable, sql } from "kysely";
 import type { Share } from "../node-share.ts";
 import type { PublishTable, Schema } from "../store/schema.ts";
 import { traceFrom } from "../tracing/trace.ts";
+import { type Ending, endingFromText } from "./ending/ending.ts";
 import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
 import { identityOf, isOfPresentNode, recordEnd } from "./record.ts";
 import { doneBody } from "./webhook/body.ts";
@@ -17,22 +18,28 @@ const ENDED_AT_A_TIME = 100;
 const BATCH_ATTEMPTS = 4;
 const LOCKED_PAUSE_MS = 50;
 
-/** An open publish whose node is gone. `about`: what the log needs: identity, and the stored counters. */
+/** An open publish whose node is gone. `about`: what the log needs: identity, and the stored counters. `ending`: who asked
+ *  that node for the end, which did not answer; null: nobody did. */
 export interface Orphan {
   readonly clientId: number;
   readonly about: object;
+  readonly ending: Ending | null;
   readonly row: Selectable<PublishTable>;
 }
+
+/** A publish with the end that is kept for its node. */
+type OrphanRow = Selectable<PublishTable> & { readonly kept_id: number | null; readonly kept_ending: string | null };
 
 /** A share of the publishes whose node is gone (W17a), in batches: accepted ones, and ones whose answer is unknown. */
 export async function* orphans(db: Kysely<Schema>, share: Share): AsyncGenerator<readonly Orphan[]> {
   let after = -1;
   for (;;) {
-    const { rows } = await sql<Selectable<PublishTable>>`
-      select * from publish
+    const { rows } = await sql<OrphanRow>`
+      select publish.*, kept_end.client_id as kept_id, kept_end.ending as kept_ending
+      from publish left join kept_end on kept_end.client_id = publish.client_id and kept_end.epoch = publish.epoch
       where state in ('asking', 'live') and not ${isOfPresentNode("publish")}
-        and client_id > ${after} and client_id % ${share.of} = ${share.index}
-      order by client_id limit ${READ_AT_A_TIME}
+        and publish.client_id > ${after} and publish.client_id % ${share.of} = ${share.index}
+      order by publish.client_id limit ${READ_AT_A_TIME}
     `.execute(db);
     const found = rows.map(orphanOf);
     after = found.at(-1)?.clientId ?? after;
@@ -41,13 +48,13 @@ export async function* orphans(db: Kysely<Schema>, share: Share): AsyncGenerator
   }
 }
 
-function orphanOf(row: Selectable<PublishTable>): Orphan {
+function orphanOf({ kept_id: keptId, kept_ending: keptEnding, ...row }: OrphanRow): Orphan {
   const trace = traceFrom(row.trace);
   const clientId = Number(row.client_id);
   const identity = { clientId, organisationId: row.organisation_id, streamId: row.stream_id };
   const counters = { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
   const about = { ...identityOf({ ...identity, ...(trace && { trace }) }), protocol: row.protocol, ...counters };
-  return { clientId, about, row };
+  return { clientId, about, ending: keptId === null ? null : endingFromText(keptEnding), row };
 }
 
 /** Ends a batch with the stored counters, as `recordEnd` does. Rejects when some could not be ended. */
@@ -57,7 +64,8 @@ export async function recordOrphanEnds(
   end: { readonly reason: RecordedEndReason; readonly epoch: number },
   now: number,
 ): Promise<void> {
-  let left = batch;
+  const asked = batch.filter(({ ending }) => ending !== null);
+  let left = batch.filter(({ ending }) => ending === null);
   if (db.getExecutor().adapter instanceof PostgresAdapter) {
     // Others lock such rows only for a moment, unless they are stuck.
     for (let attempt = 1; left.length > 0 && attempt <= BATCH_ATTEMPTS; attempt += 1) {
@@ -66,8 +74,8 @@ export async function recordOrphanEnds(
       left = left.filter(({ clientId }) => !ended.has(clientId));
     }
   }
-  for (const { clientId } of left) {
-    await recordEnd(db, clientId, { ...end, ending: null, counters: null, whose: "orphaned" }, now);
+  for (const { clientId, ending } of [...asked, ...left]) {
+    await recordEnd(db, clientId, { ...end, ending, counters: null, whose: "orphaned" }, now);
   }
 }
 
@@ -126,8 +134,8 @@ async function endedTogether(
   return new Set(rows.map(({ client_id }) => Number(client_id)));
 }
 
-/** Takes over delivery of a share of the events of nodes that are gone, and forgets the ends that were kept for them: their
- *  publishes have ended. */
+/** Takes over delivery of a share of the events of nodes that are gone, and forgets the ends that were kept for them, but
+ *  for those of publishes that are still to be ended. */
 export async function adoptEvents(db: Kysely<Schema>, epoch: number, share: Share): Promise<void> {
   for (const table of ["outbox", "webhook_copy_outbox"] as const) {
     await sql`
@@ -139,5 +147,15 @@ export async function adoptEvents(db: Kysely<Schema>, epoch: number, share: Shar
   await db
     .deleteFrom("kept_end")
     .where((eb) => eb.not(isOfPresentNode("kept_end")))
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom("publish")
+            .select("publish.client_id")
+            .whereRef("publish.client_id", "=", "kept_end.client_id")
+            .where("publish.state", "in", ["asking", "live"]),
+        ),
+      ),
+    )
     .execute();
 }

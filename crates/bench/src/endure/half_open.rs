@@ -104,7 +104,8 @@ fn over_whip(run: &Run) -> io::Result<Account> {
             if let Some((_, publisher)) = slot.take()
                 && let Some(path) = &publisher.session_path
             {
-                account.kept += u32::from(delete(run.http, path)?.status != 404);
+                // An ended session is gone, or unknown.
+                account.kept += u32::from(!matches!(delete(run.http, path)?.status, 404 | 410));
             }
             oldest += 1;
         }
