@@ -1,7 +1,7 @@
 // `npm run mutants [-- COUNT [SKIPPED] | N,N,…]`: puts small faults into the gateway's rules, one at a time, in copies
 // of this checkout, and reports which of them no test detects. The sample is fixed: the same code gives the same faults
 // in the same order.
-// `npm run mutants -- crates …` does the same for the protocol crates (mutants/crates.mjs).
+// `npm run mutants -- crates …` has cargo-mutants do it for the protocol crates (mutants/crates.mjs).
 // This is not a proof: a fault without effect survives as well, so each survivor must be reviewed.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,8 +26,7 @@ const PATIENCE = 3;
 const PATIENCE_MS = 30_000;
 
 if (process.argv[2] === "crates") {
-  tryCrates(process.argv.slice(3));
-  process.exit(0);
+  process.exit(tryCrates(process.argv.slice(3)));
 }
 const [first = String(STANDARD_COUNT), skipped = "0"] = process.argv.slice(2);
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
