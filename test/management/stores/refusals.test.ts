@@ -92,9 +92,12 @@ describe("in the store", () => {
     await stage.db.updateTable("node").set({ state: "lost" }).execute(); // others have declared this node dead
     customer.answer({ status: 403, headers: { "content-type": "text/plain" }, body: "No ticket" });
     await stage.request(STREAM);
-    expect(await list({ streamId: ID })).toMatchObject([
-      { reason: "rejected_by_customer", detail: "No ticket", stream: { id: ID } },
-    ]);
+    // The refusal is recorded once the row was found to be missing.
+    const found = await until(async () => {
+      const refusals = await list({ streamId: ID });
+      return refusals.length > 0 && refusals;
+    });
+    expect(found).toMatchObject([{ reason: "rejected_by_customer", detail: "No ticket", stream: { id: ID } }]);
   });
 
   test.each([
