@@ -36,8 +36,8 @@ export interface Denied {
   readonly description: string;
   /** Why exactly, where the cause is less precise; absent: the cause says it. */
   readonly reason?: RefusalReason;
-  /** Whether the store has the publish as denied. */
-  readonly isRecorded?: boolean;
+  /** Whether the store has the publish as denied, once that is known; never rejects. */
+  readonly isRecorded?: Promise<boolean>;
   /** When to try again, seconds from now; absent: not given. */
   readonly retryAfterS?: number;
   /** Other servers that take the publish (`rtmp://host:port/app`); absent: none. */

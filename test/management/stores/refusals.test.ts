@@ -92,13 +92,29 @@ describe("in the store", () => {
     await stage.db.updateTable("node").set({ state: "lost" }).execute(); // others have declared this node dead
     customer.answer({ status: 403, headers: { "content-type": "text/plain" }, body: "No ticket" });
     await stage.request(STREAM);
-    // The refusal is recorded once the row was found to be missing.
-    const found = await until(async () => {
-      const refusals = await list({ streamId: ID });
-      return refusals.length > 0 && refusals;
-    });
-    expect(found).toMatchObject([{ reason: "rejected_by_customer", detail: "No ticket", stream: { id: ID } }]);
+    expect(await list({ streamId: ID })).toMatchObject([
+      { reason: "rejected_by_customer", detail: "No ticket", stream: { id: ID } },
+    ]);
   });
+
+  test.each([
+    ["is missing", false, 1],
+    ["is there", true, 0],
+  ])(
+    "a refusal is recorded when the customer answered before it was known that its row %s",
+    async (_, isThere, count) => {
+      let tell = (_isRecorded: boolean): void => {};
+      const isRecorded = new Promise<boolean>((resolve) => {
+        tell = resolve;
+      });
+      const refused = { request: "publish", protocol: "rtmp", reason: "rejected_by_customer", name: null } as const;
+      const about = { organisation: "org1", stream: ID };
+      stage.service.appDeps.refusals.note({ ...refused, address: ADDRESS, description: null, about, isRecorded });
+      const listed = list({ streamId: ID });
+      tell(isThere);
+      expect(await listed).toHaveLength(count);
+    },
+  );
 
   test.each([
     ["a reserved field", "reserved_field", { arguments: "clientid=1" }, () => {}],

@@ -38,17 +38,11 @@ export function createAsking(deps: AskingDeps): Asking {
     async ask(intent, customer, about) {
       const { clientId } = intent;
       let recorded: Promise<boolean> | null = null;
-      let isMissing = false;
       const record = () => {
-        recorded ??= recordIntent(db, intent, clock.now())
-          .catch((err: unknown) => {
-            log.error({ err, clientId }, "publish intent could not be recorded");
-            return false;
-          })
-          .then((isRecorded) => {
-            isMissing = !isRecorded;
-            return isRecorded;
-          });
+        recorded ??= recordIntent(db, intent, clock.now()).catch((err: unknown) => {
+          log.error({ err, clientId }, "publish intent could not be recorded");
+          return false;
+        });
         return recorded;
       };
       const answer = intent.webhook === null ? null : await askCustomer(deps, intent, intent.webhook, customer, record);
@@ -63,7 +57,7 @@ export function createAsking(deps: AskingDeps): Asking {
       if (recorded === null) return refusal;
       denials.add({ ...refusal, clientId, status: about.status ?? null }, recorded);
       // Without its intent it has no row that says why.
-      return { ...refusal, isRecorded: !isMissing };
+      return { ...refusal, isRecorded: recorded };
     },
     settled: denials.settled,
   };

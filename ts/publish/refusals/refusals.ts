@@ -7,7 +7,7 @@ import { withoutMapping } from "../../network.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { DenialContext } from "../denials.ts";
 import { createLogLines } from "./log-lines.ts";
-import type { RefusalKind } from "./pending.ts";
+import type { PendingRefusal, RefusalKind } from "./pending.ts";
 import { createRefusalRecords } from "./refusal-records.ts";
 import { nameHash, nameText, nameWithoutArguments, plainText } from "./sent-name.ts";
 import { createStreamLookUps } from "./stream-look-up.ts";
@@ -31,8 +31,8 @@ export interface Refusal extends Pick<RefusalKind, "request" | "protocol" | "rea
   readonly about?: DenialContext;
   /** Further fields of the log line. */
   readonly inLog?: object;
-  /** Whether the publish has a row of its own, as denied by the customer. */
-  readonly isRecorded?: boolean;
+  /** Whether the publish has a row of its own, as denied by the customer; never rejects. */
+  readonly isRecorded?: boolean | Promise<boolean>;
   /** Whether it has been counted and logged elsewhere. */
   readonly isCounted?: boolean;
 }
@@ -62,6 +62,8 @@ export function createRefusals(deps: {
   const lines = createLogLines(clock, LINES_LIMIT);
   const crowdLines = createLogLines(clock, CROWD_LINES_LIMIT);
   const records = createRefusalRecords(deps);
+  /** Until it is known whether refused publishes have rows of their own. */
+  const undecided = new Set<Promise<void>>();
   const lookUps = createStreamLookUps(deps.reads);
 
   /** One line with the stream, which may have to be looked up, and the hash of the name. */
@@ -85,6 +87,10 @@ export function createRefusals(deps: {
     );
   }
 
+  async function settled(): Promise<void> {
+    await Promise.all([lookUps.settled(), ...undecided]);
+  }
+
   return {
     note(refusal) {
       const { request, protocol, reason, description, about = {} } = refusal;
@@ -94,10 +100,11 @@ export function createRefusals(deps: {
         metrics.countRefusal(request, reason);
         writeLines(refusal, name);
       }
-      if (refusal.isRecorded) return;
+      const { isRecorded = false } = refusal;
+      if (isRecorded === true) return;
       const { organisation = null, stream = null } = about;
       const now = clock.now();
-      records.add({
+      const pending: PendingRefusal = {
         request,
         protocol,
         reason,
@@ -109,14 +116,20 @@ export function createRefusals(deps: {
         count: 1,
         firstAt: now,
         lastAt: now,
+      };
+      if (isRecorded === false) return records.add(pending);
+      const decided: Promise<void> = isRecorded.then((isIt) => {
+        undecided.delete(decided);
+        if (!isIt) records.add(pending);
       });
+      undecided.add(decided);
     },
     async flush() {
-      await lookUps.settled();
+      await settled();
       await records.flush();
     },
     async stop() {
-      await lookUps.settled();
+      await settled();
       await records.stop();
     },
   };
