@@ -18,6 +18,8 @@ import { newWebhookId } from "../webhook/signature.ts";
 export const WAITING_LIMIT = 1_000;
 /** Alerts that wait to be written; a further one is dropped. */
 const UNWRITTEN_LIMIT = 5_000;
+/** How far the time of an alert may be ahead of the clock, so that alerts of the same moment keep their order, ms. */
+const AHEAD_MS = 1_000;
 /** Pause after the store failed, ms. */
 const RETRY_MS = 2_000;
 /** So many organisations whose alerts cannot be written mean that the store fails: the others' are not tried before the
@@ -67,6 +69,14 @@ export function createAlertRecords(deps: {
   let writing: Promise<void> | null = null;
   let timer: NodeJS.Timeout | undefined;
   let dropped = 0;
+  let last = 0;
+
+  /** The time of the next alert: outboxes are ordered by it. */
+  function nextTime(): number {
+    const now = clock.now();
+    last = Math.max(now, Math.min(last + 1, now + AHEAD_MS));
+    return last;
+  }
 
   /** Never rejects: what the store does not take is tried again. An organisation whose alerts cannot be written holds up
    *  nobody else's: they go behind the others. */
@@ -138,7 +148,7 @@ export function createAlertRecords(deps: {
     }
     await db
       .insertInto(table)
-      .values({ ...row, next_attempt_at: row.created_at, epoch: member.epoch, call: "health" })
+      .values({ ...row, next_attempt_at: clock.now(), epoch: member.epoch, call: "health" })
       // A statement whose answer was lost may have been carried out.
       .onConflict((conflict) => conflict.column("id").doNothing())
       .execute();
@@ -166,7 +176,7 @@ export function createAlertRecords(deps: {
       const isOwn = (of: Unwritten) => of.alert.organisationId === alert.organisationId;
       const hasTooMany = unwritten.length >= WAITING_LIMIT && unwritten.filter(isOwn).length >= WAITING_LIMIT;
       if (hasTooMany || unwritten.length >= UNWRITTEN_LIMIT) dropped += 1;
-      else unwritten.push({ alert, at: clock.now(), rows: null });
+      else unwritten.push({ alert, at: nextTime(), rows: null });
       start();
     },
     async stop(limitMs) {
