@@ -32,6 +32,6 @@ test("in the extrapolation the node rows that are read grow with the square of t
     nodeRowBytes: 30_000,
     walBytes: 100 * (10 * 2 + 1_000 * (0.5 + 20 / 100)),
     cores: (10 * 2 + 1_000 * (0.5 + 20 / 100)) / 1_000,
-    connections: 120,
+    connections: 200,
   });
 });
