@@ -50,7 +50,9 @@ test(
     expect(await system.run("ls -l /etc/systemd/system/multi-user.target.wants/headgate.service")).toContain(UNIT);
     const said = system.start(`systemd-analyze verify --man=no ${UNIT}`);
     await said.exit;
-    expect(`${said.stdout()}${said.stderr()}`.split("\n").filter((line) => line.includes("headgate"))).toEqual([]);
+    // systemd says for every such unit what the kernel of this machine lacks.
+    const isAboutUnit = (line: string) => line.includes("headgate") && !line.includes("cgroups v1");
+    expect(`${said.stdout()}${said.stderr()}`.split("\n").filter(isAboutUnit)).toEqual([]);
   },
   LIMIT_MS,
 );
