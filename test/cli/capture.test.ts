@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ReplayOutcome } from "../../ts/media/captures.ts";
 import { createCaptures } from "../../ts/publish/capture/captures.ts";
 import { run, start, until } from "../support/child.ts";
-import { command } from "../support/command.ts";
+import { outputOf } from "../support/command.ts";
 import { type Customer, startCustomer, testCertificates } from "../support/customer.ts";
 import { broadcast, packetsOf } from "../support/ffmpeg.ts";
 import { openGateway } from "../support/gateway.ts";
@@ -72,9 +72,7 @@ async function capture(
 }
 
 async function replay(file: string, ...flags: string[]): Promise<ReplayOutcome> {
-  const { code, out, err } = await command(["replay", file, "--json", ...flags], environment());
-  if (code !== 0) throw new Error(`the replay ended with ${code}: ${err}`);
-  return JSON.parse(out) as ReplayOutcome;
+  return JSON.parse(await outputOf(["replay", file, "--json", ...flags], environment())) as ReplayOutcome;
 }
 
 async function clientIdOf(name: string): Promise<string> {

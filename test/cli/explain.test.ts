@@ -1,7 +1,7 @@
 // `headgate explain` with real broadcasts: its text about a running publish, and about an ended one.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/child.ts";
-import { command } from "../support/command.ts";
+import { outputOf } from "../support/command.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
@@ -25,9 +25,7 @@ afterAll(async () => {
 
 async function explain(clientId: string, ...flags: string[]): Promise<string> {
   const words = ["explain", clientId, "--url", headgate.http, ...flags];
-  const { code, out, err } = await command(words, { PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey });
-  expect(code, err).toBe(0);
-  return out;
+  return await outputOf(words, { PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey });
 }
 
 const clientIdOf = (body: string) => new URLSearchParams(body).get("clientid") ?? "";

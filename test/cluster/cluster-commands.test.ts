@@ -238,8 +238,10 @@ interface PairSession {
   readonly bytes_in: number;
 }
 
-function send(node: Headgate, name: string): void {
-  broadcasts.push(broadcast(`${node.rtmp}/${name}`, { seconds: 600, size: "160x90", gop: 25 }));
+function send(node: Headgate, name: string): Broadcast {
+  const each = broadcast(`${node.rtmp}/${name}`, { seconds: 600, size: "160x90", gop: 25 });
+  broadcasts.push(each);
+  return each;
 }
 
 const liveOf = (name: string, backup: boolean) =>
@@ -255,7 +257,7 @@ test("a backup on another node is refused with the reason, and one on the stream
   const name = stream.ingest.rtmp.streamname;
   send(a(), name);
   const main = await liveOf(name, false);
-  const refused = broadcast(`${b().rtmp}/${name}?backup=1`, { seconds: 600, size: "160x90" });
+  const refused = send(b(), `${name}?backup=1`);
   expect(await refused.exit).not.toBe(0);
   expect(refused.stderr()).toContain("live on another server of the service: publish its backup there");
   expect(customer.calls("publish").filter(({ body }) => body.includes(name))).toHaveLength(1);

@@ -68,15 +68,13 @@ const nodesOf = async (name: string) =>
 
 const readiness = async (node: Headgate) => await (await fetch(`${node.metrics}/readyz`)).text();
 
-async function isListed(name: string): Promise<boolean> {
-  const sessions = (await b().call("GET", "/session")) as unknown as { streamname: string }[];
-  return sessions.some((of) => of.streamname === name);
-}
-
-async function isLive(name: string): Promise<boolean> {
-  const sessions = (await b().call("GET", "/session")) as unknown as { streamname: string; bytes_in: number }[];
-  return sessions.some((of) => of.streamname === name && of.bytes_in > 0);
-}
+const sessions = async (node: Headgate) =>
+  (await node.call("GET", "/session")) as unknown as readonly {
+    readonly streamname: string;
+    readonly bytes_in: number;
+  }[];
+const isListed = async (name: string) => (await sessions(b())).some((of) => of.streamname === name);
+const isLive = async (name: string) => (await sessions(b())).some((of) => of.streamname === name && of.bytes_in > 0);
 
 /** What the command for it records, without the start of a program. */
 const marked = (name: string, state: "draining" | "up") =>
@@ -84,21 +82,16 @@ const marked = (name: string, state: "draining" | "up") =>
 
 /** The nodes as seen by a machine that has only the configuration: here that of the second node. */
 const listed = async () => JSON.parse(await b().command(["nodes"])) as readonly Shown[];
-const metricsOf = async (place: number) =>
-  await (await fetch(`${(cluster.nodes[place] as Headgate).metrics}/metrics`)).text();
-const sessions = async (place: number) =>
-  (await (cluster.nodes[place] as Headgate).call("GET", "/session")) as unknown as readonly {
-    readonly streamname: string;
-  }[];
+const metricsOf = async (node: Headgate) => await (await fetch(`${node.metrics}/metrics`)).text();
 
 /** A publish that continues after its test. */
 function publishing(node: Headgate, name: string): Broadcast {
   return broadcast(`${node.rtmp}/${name}`, { seconds: 600, size: "160x90" });
 }
 
-async function offer(place: number, name: string): Promise<Response> {
+async function offer(node: Headgate, name: string): Promise<Response> {
   const headers = { "content-type": "application/sdp", connection: "close" };
-  return await fetch((cluster.nodes[place] as Headgate).whip(name), { method: "POST", headers, body: OFFER });
+  return await fetch(node.whip(name), { method: "POST", headers, body: OFFER });
 }
 
 test("every node is listed with its state and load", async () => {
@@ -123,7 +116,7 @@ test("every node is listed with its state and load", async () => {
 
 test("metrics contain the node's name, the number of nodes, and the age of its heartbeat", async () => {
   expect(await (await fetch(`${a().metrics}/healthz`)).text()).toBe("ok, node a\n");
-  const metrics = await metricsOf(0);
+  const metrics = await metricsOf(a());
   expect(metrics).toMatch(/^headgate_node_info\{name="a",epoch="1",version="\d[^"]*"\} 1$/m);
   expect(metrics).toContain('headgate_nodes{state="up"} 2\n');
   expect(metrics).toContain('headgate_nodes{state="draining"} 0\n');
@@ -143,7 +136,7 @@ test("an operator sees every node whichever one answers, and which one answered"
 });
 
 test("a draining node refuses new publishes, and the running ones continue, until it accepts new ones again", async () => {
-  const [running = { streamname: "" }] = await sessions(0);
+  const [running = { streamname: "" }] = await sessions(a());
   await b().command(["nodes", "drain", "a"]);
   await until("it drains", async () => (await readiness(a())) === "not ready: draining\n", NOTICED_LIMIT_MS);
   expect((await listed()).map(({ name, state }) => [name, state])).toEqual([
@@ -156,14 +149,14 @@ test("a draining node refuses new publishes, and the running ones continue, unti
   const encoder = send(a(), name);
   await encoder.exit;
   expect(encoder.stderr()).toContain("is not accepting new publishes");
-  expect((await sessions(0)).map(({ streamname }) => streamname)).toEqual([running.streamname]);
+  expect((await sessions(a())).map(({ streamname }) => streamname)).toEqual([running.streamname]);
 
   // If another node had room the offer would go there.
   await marked("b", "draining");
   await until("both drain", async () => (await readiness(b())) === "not ready: draining\n", NOTICED_LIMIT_MS);
-  const seen = async () => /^headgate_nodes\{state="draining"\} 2$/m.test(await metricsOf(0));
+  const seen = async () => /^headgate_nodes\{state="draining"\} 2$/m.test(await metricsOf(a()));
   await until("a knows that b drains", seen, NOTICED_LIMIT_MS);
-  const refused = await offer(0, name);
+  const refused = await offer(a(), name);
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, expect.stringMatching(/^\d+$/)]);
   expect(await refused.json()).toMatchObject({
     code: "stopping",
@@ -174,7 +167,7 @@ test("a draining node refuses new publishes, and the running ones continue, unti
   await marked("b", "up");
   for (const place of [a(), b()])
     await until("it accepts publishes", async () => (await readiness(place)) === "ready\n", NOTICED_LIMIT_MS);
-  const taken = await offer(0, name);
+  const taken = await offer(a(), name);
   expect(taken.status).toBe(201);
   expect((await fetch(taken.headers.get("location") ?? "", { method: "DELETE" })).status).toBe(200);
   lasting?.kill("SIGKILL");
@@ -193,7 +186,7 @@ inWholeRun(
     await cluster.restart(0);
     expect(await readiness(a())).toBe("ready\n");
     // b noticed that a left.
-    const takenOver = async () => /takeovers_total [1-9]/.test(await metricsOf(1));
+    const takenOver = async () => /takeovers_total [1-9]/.test(await metricsOf(b()));
     await until("b has checked what a left behind", takenOver, NOTICED_LIMIT_MS);
   },
   120_000,

@@ -3,10 +3,10 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { type BroadcastStage, openBroadcastStage } from "../support/broadcast-stage.ts";
+import { startPages } from "../support/broadcast-page.ts";
+import { type BroadcastStage, openBroadcastStage, withoutPages } from "../support/broadcast-stage.ts";
 import { start, until } from "../support/child.ts";
 import { command } from "../support/command.ts";
-import { startCustomer } from "../support/customer.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { startHeadgate } from "../support/headgate.ts";
 import { publishByPion } from "../support/whip-clients.ts";
@@ -31,30 +31,17 @@ interface Stream {
   readonly name: string;
 }
 
-type Stage = Pick<BroadcastStage, "customer" | "headgate" | "reset" | "close">;
-let stage: Stage;
-/** With Chromium, which only the whole run starts: that its page shows a refusal is in the tests of the page. */
-let withPages: BroadcastStage;
+let stage: BroadcastStage;
 beforeAll(async () => {
   const env = { HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" };
-  if (isWholeRun) stage = withPages = await openBroadcastStage(env);
-  else stage = await openStage(env);
+  // Only the whole run starts Chromium: that its page shows a refusal is in the tests of the page.
+  stage = await openBroadcastStage(env, isWholeRun ? startPages : withoutPages);
 }, 90_000);
 afterEach(async () => {
   await stage.reset();
   await change({ require_token: false, publish_key: false });
 });
 afterAll(() => stage?.close());
-
-async function openStage(env: Readonly<Record<string, string>>): Promise<Stage> {
-  const customer = await startCustomer();
-  const headgate = await startHeadgate({ customer, env: { HEADGATE_LOG_LEVEL: "debug", ...env } });
-  const close = async () => {
-    await headgate.stop();
-    await customer.close();
-  };
-  return { customer, headgate, reset: async () => customer.answer({ status: 200 }), close };
-}
 
 const call = (method: string, path: string, body?: unknown) => stage.headgate.call(method, path, body);
 const change = (settings: object) => call("PUT", "/organisation/settings", settings);
@@ -76,7 +63,7 @@ const byPion = async (name: string, args = `?passcode=${PASS_CODE}`) => {
   await expect(publishByPion()(stage.headgate.whip(`${name}${args}`), 3, "320x180")).rejects.toThrow();
 };
 const byChromium = async (name: string, args = `?passcode=${PASS_CODE}`) => {
-  const { page, ...one } = await withPages.open("/broadcast");
+  const { page, ...one } = await stage.open("/broadcast");
   await one.press();
   await one.reaches("ready");
   await page.fill("#name", `${name}${args}`);

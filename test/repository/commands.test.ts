@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Child, start, until } from "../support/child.ts";
 import { broadcast } from "../support/ffmpeg.ts";
+import { isAlive } from "../support/is-alive.ts";
 
 const env = (dataDir: string) => ({
   ...process.env,
@@ -27,15 +28,6 @@ function familyOf(pid: number): readonly number[] {
   }
   return family;
 }
-
-const isAlive = (pid: number) => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 const folders = [0, 1].map(() => mkdtempSync(join(tmpdir(), "headgate-start-")));
 const [first, second] = folders as [string, string];

@@ -1,7 +1,8 @@
 // What is inside a picture besides the picture (SEI: captions, timecodes), and metadata, from real encoders, by each way
 // out (docs/passes-through.md). A publish with odd messages after every video frame: a player, an upstream and the
 // customer see the same as without them. Upstreams that are added and removed while a stream is live, and silence for
-// those that require audio. nginx-rtmp is the upstream and records. The tests of the media core are crates/ingest/src/switchboard/tests/passes_through.rs.
+// those that require audio. nginx-rtmp is the upstream and records. The tests of the media core are
+// crates/ingest/src/switchboard/tests/passes_through.rs.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

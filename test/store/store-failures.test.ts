@@ -13,7 +13,7 @@ import { type Customer, startCustomer } from "../support/customer.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { startPostgres } from "../support/postgres.ts";
-import { isWholeRun, storesOfRun } from "../support/whole-run.ts";
+import { inWholeRun, storesOfRun } from "../support/whole-run.ts";
 
 /** Size of the small disk, bytes. */
 const DISK_BYTES = 16 * 1024 * 1024;
@@ -130,7 +130,7 @@ test.concurrent("an unreachable PostgreSQL stops new work and no live stream, an
 }, 180_000);
 
 // Short forms: the same of a store alone (store.test.ts), and of a service (webhook-endurance.test.ts).
-test.runIf(isWholeRun).concurrent.for(storesOfRun)(
+inWholeRun.concurrent.for(storesOfRun)(
   "kill -9 during many acknowledged writes loses none of them: %s",
   { timeout: 120_000 },
   async (store, context) => {

@@ -41,6 +41,13 @@ export async function command(words: readonly string[], env: Environment): Promi
   return await said;
 }
 
+/** What a command writes to standard output; fails unless its exit code is 0. `run`: how it is run. */
+export async function outputOf(words: readonly string[], env: Environment, run = command): Promise<string> {
+  const { code, out, err } = await run(words, env);
+  if (code !== 0) throw new Error(`headgate ${words.join(" ")} ended with ${code}: ${err}`);
+  return out;
+}
+
 /** Runs a command in a process of its own. */
 export async function commandInProcess(words: readonly string[], env: Environment): Promise<Said> {
   const child = start(process.execPath, ["scripts/headgate.mjs", ...words], { env: { ...env } });

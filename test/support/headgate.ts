@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { provideRuntime } from "../../scripts/runtimes.mjs";
 import { type Child, start, until } from "./child.ts";
-import { command, commandInProcess } from "./command.ts";
+import { command, commandInProcess, outputOf } from "./command.ts";
 import type { Customer } from "./customer.ts";
 import { beginStore, databaseUrlOf } from "./stores.ts";
 
@@ -126,10 +126,7 @@ export async function startHeadgate(options: HeadgateOptions = {}): Promise<Head
     },
     async command(words) {
       // During an upgrade other commands may be asked for.
-      const runs = words[0] === "upgrade" ? commandInProcess : command;
-      const { code, out, err } = await runs([...words, "--json"], env);
-      if (code !== 0) throw new Error(`headgate ${words.join(" ")} ended with ${code}: ${err}`);
-      return out;
+      return await outputOf([...words, "--json"], env, words[0] === "upgrade" ? commandInProcess : command);
     },
     async stop() {
       process_.kill("SIGTERM");

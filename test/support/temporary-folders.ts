@@ -5,6 +5,7 @@
 import { accessSync, chmodSync, constants, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isAlive } from "./is-alive.ts";
 
 const PREFIX = "headgate-tests-";
 const MEMORY = "/dev/shm";
@@ -49,14 +50,5 @@ function remove(folder: string): void {
     rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   } catch (error) {
     console.error(`${folder} stays behind: ${String(error)}`);
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

@@ -8,6 +8,7 @@ import { start, until } from "../../support/child.ts";
 import { type Customer, startCustomer } from "../../support/customer.ts";
 import { type Broadcast, broadcast, type Packet, packetsOf } from "../../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../../support/headgate.ts";
+import { isAlive } from "../../support/is-alive.ts";
 import { databaseUrlOf } from "../../support/stores.ts";
 import { publishByWerift } from "../../support/werift.ts";
 import { inWholeRun } from "../../support/whole-run.ts";
@@ -70,16 +71,7 @@ const isLive = (service: Headgate, name: string) =>
   until(`${name} is live`, async () => (await live(service)).find(({ streamname }) => streamname === name));
 const videoOf = (packets: readonly Packet[]) => packets.filter(({ track }) => track === "video");
 const readiness = async ({ metrics }: Headgate) => await (await fetch(`${metrics}/readyz`)).text();
-const hasLeft = (pid: number) => until(`process ${pid} leaves`, () => !isThere(pid), 60_000);
-
-function isThere(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const hasLeft = (pid: number) => until(`process ${pid} leaves`, () => !isAlive(pid), 60_000);
 
 test("a running publish continues, its players lose no frame, and new publishes go to the new process", async () => {
   const service = await serving();
@@ -252,7 +244,7 @@ inWholeRun(
       await refused();
       killed(former_pid);
       await refused();
-      expect(isThere(pid)).toBe(true);
+      expect(isAlive(pid)).toBe(true);
       // What the former process left is ended by its successor, once.
       await until("its end is delivered", () => customer.calls("publish_done").length > 0, 90_000);
     } finally {
@@ -270,7 +262,7 @@ inWholeRun(
     await customer.received("publish");
     const { pid } = await upgraded(service);
     killed(pid);
-    await until("the new process is gone", () => !isThere(pid));
+    await until("the new process is gone", () => !isAlive(pid));
     service.process.kill("SIGTERM");
     expect(await service.process.exit).toBe(0);
     expect(customer.calls("publish_done")).toHaveLength(1);

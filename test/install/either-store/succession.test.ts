@@ -10,6 +10,7 @@ import { until } from "../../support/child.ts";
 import { testCertificates } from "../../support/customer.ts";
 import { type Broadcast, broadcast, type Packet, packetsOf } from "../../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../../support/headgate.ts";
+import { isAlive } from "../../support/is-alive.ts";
 import { casesOfRun, inWholeRun } from "../../support/whole-run.ts";
 
 const LONG_MS = 180_000;
@@ -42,15 +43,6 @@ function killed(pid: number, signal: NodeJS.Signals = "SIGKILL"): void {
     process.kill(pid, signal);
   } catch {
     // It has already exited.
-  }
-}
-
-function isThere(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
   }
 }
 
@@ -94,7 +86,7 @@ const isLive = (service: Headgate, name: string) =>
 
 /** The process that took the place of `died`: it is ready, accepts publishes on every port, and commands reach it. */
 async function serves(service: Headgate, died: number): Promise<number> {
-  await until(`process ${died} has died`, () => !isThere(died));
+  await until(`process ${died} has died`, () => !isAlive(died));
   await logged(service, "took the place of the one that died");
   expect(await (await fetch(`${service.metrics}/readyz`)).text()).toBe("ready\n");
   const name = await service.newStream();
@@ -102,7 +94,7 @@ async function serves(service: Headgate, died: number): Promise<number> {
   await isLive(service, name);
   const serving = pidsOf(service).at(-1) ?? 0;
   expect(serving).not.toBe(died);
-  expect(isThere(serving)).toBe(true);
+  expect(isAlive(serving)).toBe(true);
   return serving;
 }
 
@@ -142,7 +134,7 @@ test.each(casesOfRun(KILLS, 4))(
     const seen = videoOf(await played).map(({ hash }) => hash);
     expect(seen.length).toBeGreaterThan(0);
     expect(seen).toEqual(sent.slice(-seen.length));
-    await until("the first process leaves", () => !isThere(former_pid), START_MS);
+    await until("the first process leaves", () => !isAlive(former_pid), START_MS);
   },
   LONG_MS,
 );
@@ -194,7 +186,7 @@ inWholeRun.each(MOMENTS)(
     const died = Number(
       await until("it dies", () => existsSync(join(folder, "died")) && readFileSync(join(folder, "died"), "utf8")),
     );
-    await until("it is gone", () => !isThere(died));
+    await until("it is gone", () => !isAlive(died));
     if (outcome) await logged(service, "took the place of the one that died");
     const other = await service.newStream();
     publish(service, other);
@@ -223,9 +215,9 @@ inWholeRun(
     expect(lines(service).filter((line) => line.includes("took the place"))).toHaveLength(1);
     // Its own publish ends: only the first process is left beside the one that serves.
     later.kill("SIGINT");
-    await until("the second process leaves", () => !isThere(one.pid), START_MS);
+    await until("the second process leaves", () => !isAlive(one.pid), START_MS);
     killed(three);
-    await until("it is gone", () => !isThere(three));
+    await until("it is gone", () => !isAlive(three));
     await logged(service, "took the place of the one that died", 2);
     await isLive(service, first);
     expect(await (await fetch(`${service.metrics}/readyz`)).text()).toBe("ready\n");
@@ -244,11 +236,11 @@ test(
     killed(pid, "SIGTERM");
     await logged(service, "the service was told to stop");
     await expect(fetch(`${service.metrics}/readyz`).then((answer) => answer.status)).resolves.toBe(503);
-    expect(isThere(pid)).toBe(true);
+    expect(isAlive(pid)).toBe(true);
     running.kill("SIGINT");
     await running.exit;
     expect(await service.process.exit).toBe(0);
-    await until("the service ends", () => !isThere(pid), START_MS);
+    await until("the service ends", () => !isAlive(pid), START_MS);
     expect(pidsOf(service)).toHaveLength(2);
     await expect(fetch(`${service.metrics}/readyz`)).rejects.toThrow();
   },
@@ -267,7 +259,7 @@ test(
     killed(pid);
     await logged(service, "no process could be started in place of the one that died", 2);
     expect(lines(service).some((line) => line.includes("headgate.toml: line 1"))).toBe(true);
-    expect(isThere(service.process.pid)).toBe(true);
+    expect(isAlive(service.process.pid)).toBe(true);
     running.kill("SIGINT");
     await running.exit;
     expect(await service.process.exit).toBe(1);

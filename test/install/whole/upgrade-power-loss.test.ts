@@ -5,6 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { startSilentProxy } from "../../../bench/_silent-proxy.mjs";
 import { until } from "../../support/child.ts";
 import { startHeadgate } from "../../support/headgate.ts";
+import { isAlive } from "../../support/is-alive.ts";
 import { startPostgresPair } from "../../support/postgres-pair.ts";
 
 const closings: (() => unknown)[] = [];
@@ -49,19 +50,10 @@ test("the service is replaced by a new process, on the server that was promoted,
     const names = JSON.stringify(await service.call("GET", "/stream"));
     expect(names).toContain(before);
     await service.newStream();
-    if (times === 1) await until("the former process leaves", () => !isThere(upgraded.former_pid), 60_000);
+    if (times === 1) await until("the former process leaves", () => !isAlive(upgraded.former_pid), 60_000);
   }
 }, 240_000);
 
-function isThere(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function killed(pid: number): void {
-  if (isThere(pid)) process.kill(pid, "SIGKILL");
+  if (isAlive(pid)) process.kill(pid, "SIGKILL");
 }
